@@ -1,0 +1,10 @@
+"""The course's commands, for authors: `python -m course --help`.
+
+This package makes and proves the book; it teaches nothing. What chapters run lives in `lib`.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTERS = ROOT / "chapters"
+SITE = ROOT / "_build" / "html"
