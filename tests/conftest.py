@@ -1,0 +1,84 @@
+"""What several test files share: the built site on a loopback address, a browser, a copy of the project as a repository."""
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from course import ROOT, SITE
+from course.build import Handler
+
+
+def project_files() -> list[Path]:
+    """Every file that belongs to the project: tracked, or new and not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+    return [ROOT / name for name in sorted(listed.split("\0")) if name and (ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The website, built as `make book` builds it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "course", "book"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def address(site) -> str:
+    """Where the built site is served while tests run."""
+    handler = functools.partial(Handler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """The system's Chromium. A missing one is a failure: a page that nobody opened is not proven."""
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if not found:
+        pytest.fail("no Chromium: apt-get install chromium, or say where one is with CHROMIUM=...")
+    arguments = ["--disable-background-networking", "--disable-component-update", "--no-first-run"]
+    if os.name == "posix" and os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # Chromium's sandbox refuses to run as root
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def clone_source(tmp_path_factory) -> Path:
+    """The project as it is now, committed and tagged in a repository of its own: what Colab would fetch."""
+    from course import first_cell
+
+    folder = tmp_path_factory.mktemp("published") / "repository"
+    for file in project_files():
+        target = folder / file.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    # fmt: off
+    for command in (["init", "--quiet"], ["add", "--all"],
+                    ["-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "-m", "published"],
+                    ["tag", first_cell.tag()]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    # fmt: on
+    return folder
