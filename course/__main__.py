@@ -38,6 +38,12 @@ def serve(arguments: argparse.Namespace) -> int:
     return serve(arguments.port)
 
 
+def picture(arguments: argparse.Namespace) -> int:
+    from course.picture import take
+
+    return take()
+
+
 def bench(arguments: argparse.Namespace) -> int:
     from course.bench import main
 
@@ -60,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     command(run, "Derive, execute and clean chapters.").add_argument(
         "chapters", nargs="*", metavar="CH", help="chapter numbers, such as 03 (default: all)"
     )
+    command(picture, "Take the README's picture of a page, with Chromium.")
     command(bench, "Print the table of timings.")
     command(extra, "Print an extra's requirements from pyproject.toml, for pip.").add_argument(
         "name", help="site or test"

@@ -74,7 +74,10 @@ def same_text(stored: str, new: str, tolerance: Tolerance = Tolerance()) -> bool
 
 def picture_difference(stored: bytes, new: bytes) -> float:
     """The largest difference of any block, in grey levels of 255; infinite when the sizes differ."""
-    a, b = (np.asarray(Image.open(io.BytesIO(p)).convert("RGBA"), dtype=np.float32) for p in (stored, new))
+    a, b = (
+        np.asarray(Image.open(io.BytesIO(p)).convert("RGBA"), dtype=np.float32)
+        for p in (stored, new)
+    )
     if a.shape != b.shape:
         return float("inf")
     worst = 0.0
@@ -97,7 +100,9 @@ def is_blank(picture: bytes) -> bool:
     """Whether a picture shows one colour only, or nothing."""
     pixels = np.asarray(Image.open(io.BytesIO(picture)).convert("RGBA"))
     visible = pixels[pixels[..., 3] > 0]
-    return len(visible) == 0 or bool((visible == visible[0]).all() and len(visible) == pixels[..., 0].size)
+    return len(visible) == 0 or bool(
+        (visible == visible[0]).all() and len(visible) == pixels[..., 0].size
+    )
 
 
 class Text(str):

@@ -20,15 +20,17 @@ SOURCE = """\
 import os, subprocess, sys
 from pathlib import Path
 
-here = Path.cwd()
-fetched = here / "{folder}"
-homes = [p for p in (here, *here.parents, fetched) if (p / "_config.yml").exists() and (p / "lib/attention.py").exists()]
-if not homes:
+home = Path.cwd() / "{folder}"
+for folder in (Path.cwd(), *Path.cwd().parents, home):
+    if (folder / "_config.yml").exists() and (folder / "lib/attention.py").exists():
+        home = folder
+        break
+else:
     address = os.environ.get("COURSE_REPOSITORY", "{address}")
-    subprocess.run(["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch", "{tag}", address, str(fetched)], check=True)
-home = str(homes[0] if homes else fetched)
-if home not in sys.path:
-    sys.path.insert(0, home)"""
+    clone = "git -c advice.detachedHead=false clone --quiet --depth 1 --branch {tag}"
+    subprocess.run([*clone.split(), address, str(home)], check=True)
+if str(home) not in sys.path:
+    sys.path.insert(0, str(home))"""
 
 
 @functools.cache
@@ -37,10 +39,13 @@ def repository() -> dict:
     return yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]
 
 
+def tag() -> str:
+    """The tag that notebooks of this version fetch: a notebook keeps the code that it was written for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    return f"v{project['version']}"
+
+
 def source() -> str:
-    """The cell's code, with the address, the folder's name and the tag of this version filled in."""
+    """The cell's code, with the address, the folder's name and the tag filled in."""
     address = repository()["url"].removesuffix(".git")
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]["version"]
-    return SOURCE.format(
-        address=address, folder=address.rsplit("/", 1)[-1], tag=f"v{version}"
-    )
+    return SOURCE.format(address=address, folder=address.rsplit("/", 1)[-1], tag=tag())

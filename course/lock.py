@@ -13,8 +13,14 @@ LOCK = ROOT / "requirements.txt"
 # torch is pinned by hand: a newer one changes numbers in every chapter, so moving it means running all of them.
 TORCH = "2.13.0"
 HEADER = """\
-# Exact versions of all that the course needs, to execute it, prove it and build its site. Made by `make lock`; don't edit.
+# Exact versions of all that the course needs, to run it, prove it and build its site. Made by `make lock`; don't edit.
 # No hashes: PyTorch publishes several builds of one version (CPU, CUDA), and each machine takes its own.
+"""
+BINDER = ROOT / ".binder" / "requirements.txt"
+BINDER_HEADER = """\
+# What Binder installs to run chapters; JupyterLab comes with Binder. Made by `make lock`; don't edit.
+# The CPU build: the default one brings several GB of CUDA libraries, and a small Binder has 2 GB of memory.
+--extra-index-url https://download.pytorch.org/whl/cpu
 """
 
 
@@ -29,6 +35,14 @@ def requirements(extra: str) -> list[str]:
     if extra not in extras:
         raise SystemExit(f"no extra {extra!r} in pyproject.toml; there are: {', '.join(extras)}")
     return extras[extra]
+
+
+def binder_pins(lock: str) -> str:
+    """What Binder installs: the pins of what `lib` needs, with PyTorch's CPU build, and jupytext to open the texts."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    names = [re.match(r"[\w-]+", one)[0] for one in project["dependencies"]] + ["jupytext"]
+    pins = [line for name in names for line in lock.splitlines() if line.startswith(f"{name}==")]
+    return BINDER_HEADER + "\n".join(pins) + "\n"
 
 
 def clean(lock: str) -> str:
@@ -55,4 +69,5 @@ def write_lock(upgrade: bool = False) -> int:
             lines = clean(out.read_text("utf8")).splitlines()
             kept = [line for line in lines if line.strip() and not line.startswith("#")]
             LOCK.write_text(HEADER + "\n".join(sorted(kept)) + "\n", "utf8")
+            BINDER.write_text(binder_pins(LOCK.read_text("utf8")), "utf8")
     return done.returncode

@@ -91,11 +91,15 @@ def differences(text: Path, notebook: Path) -> list[str]:
     wanted, found = derive(text), nbformat.read(notebook, as_version=4)
     problems = []
     if len(wanted.cells) != len(found.cells):
-        problems.append(f"{len(wanted.cells)} cells in the text, {len(found.cells)} in the notebook")
+        problems.append(
+            f"{len(wanted.cells)} cells in the text, {len(found.cells)} in the notebook"
+        )
     for number, (a, b) in enumerate(zip(wanted.cells, found.cells, strict=False)):
         for field in ("cell_type", "source", "metadata", "id"):
             if a.get(field) != b.get(field):
-                problems.append(f"cell {number}: {field} differs\n  text:     {a.get(field)!r}\n  notebook: {b.get(field)!r}")
+                problems.append(
+                    f"cell {number}: {field} differs\n  text:     {a.get(field)!r}\n  notebook: {b.get(field)!r}"
+                )
     if found.metadata != METADATA:
         problems.append(f"notebook metadata is not the standard one: {dict(found.metadata)}")
     counts = [c.execution_count for c in found.cells if c.cell_type == "code"]
@@ -104,7 +108,9 @@ def differences(text: Path, notebook: Path) -> list[str]:
     return problems
 
 
-NBVAL_COMMENT = re.compile(r"^\s*#\s*(NBVAL_IGNORE_OUTPUT|NBVAL_SKIP|PYTEST_VALIDATE_IGNORE_OUTPUT)\b", re.M)
+NBVAL_COMMENT = re.compile(
+    r"^\s*#\s*(NBVAL_IGNORE_OUTPUT|NBVAL_SKIP|PYTEST_VALIDATE_IGNORE_OUTPUT)\b", re.M
+)
 NBVAL_TAGS = {"nbval-ignore-output", "nbval-skip", "pytest-validate-ignore-output"}
 
 

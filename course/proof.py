@@ -5,7 +5,9 @@ text and numbers follow `course.compare` instead of plain equality; pictures, wh
 same; a code cell that was never run fails; and each notebook's peak memory is checked at its end.
 """
 
+import base64
 import copy
+import os
 
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile
@@ -20,7 +22,9 @@ PICTURES = ("image/png", "image/jpeg")
 class Cell(IPyNbCell):
     """One code cell: run, then compared by the rules of the course."""
 
-    output_timeout = 60  # seconds to wait for an output; nbval's own 5 are too few on a busy machine
+    output_timeout = (
+        60  # seconds to wait for an output; nbval's own 5 are too few on a busy machine
+    )
 
     def setup(self):
         super().setup()
@@ -44,7 +48,7 @@ class Cell(IPyNbCell):
         skipped = tuple(key for key in self.parent.skip_compare if key not in PICTURES)
         test, ref = self.with_pictures(test), self.with_pictures(ref)
         for picture in pictures(ref):
-            if is_blank(picture.content):
+            if is_blank(base64.b64decode(picture)):
                 self.comparison_traceback = ["the stored picture is blank"]
                 return False
         return super().compare_outputs(test, ref, skipped)
@@ -62,7 +66,9 @@ class Cell(IPyNbCell):
 
 
 def pictures(outputs) -> list[Picture]:
-    return [value for o in outputs for value in o.get("data", {}).values() if isinstance(value, Picture)]
+    return [
+        value for o in outputs for value in o.get("data", {}).values() if isinstance(value, Picture)
+    ]
 
 
 class PeakMemory(pytest.Item):
@@ -76,7 +82,9 @@ class PeakMemory(pytest.Item):
             pytest.skip("this system does not tell a process's peak memory")
         self.user_properties.append(("peak MB", round(used / 1e6)))
         if used > MEMORY_LIMIT:
-            pytest.fail(f"{self.parent.name} took {used / 1e9:.2f} GB of memory; the limit is {MEMORY_LIMIT / 1e9} GB")
+            pytest.fail(
+                f"{self.parent.name} took {used / 1e9:.2f} GB of memory; the limit is {MEMORY_LIMIT / 1e9} GB"
+            )
 
     def reportinfo(self):
         return self.path, 0, f"{self.parent.name}::peak memory"
@@ -86,6 +94,12 @@ class Notebook(IPyNbFile):
     """A notebook: its cells in one kernel, then a look at what that kernel took."""
 
     cells_run = False
+
+    def setup(self):
+        os.environ["COURSE_PROGRESS"] = (
+            "off"  # the kernel inherits it: no progress bar in an output
+        )
+        super().setup()
 
     def collect(self):
         cells = list(super().collect())

@@ -3,12 +3,16 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from traitlets import Unicode
 
 from course.memory import peak_memory
 from course.notebooks import chapters, clean, derive, notebook_of, write
@@ -24,26 +28,43 @@ class Result:
     problem: str = ""
 
 
-def execute(notebook: nbformat.NotebookNode, folder: Path, report=lambda done, total: None):
+class OneKernel(KernelSpecManager):
+    """Knows one kernel: that of a given Python. A "python3" installed by somebody else is never taken."""
+
+    python = Unicode(sys.executable)
+
+    def get_kernel_spec(self, kernel_name):
+        argv = [self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+def execute(
+    notebook: nbformat.NotebookNode,
+    folder: Path,
+    report: Callable[[int, int], None] = lambda done, total: None,
+    python: Path | str = sys.executable,
+) -> int | None:
     """Run every cell in a new kernel that starts in `folder`; returns the kernel's peak memory in bytes."""
-    # frozen modules only cause the debugger to print a warning at kernel start
+    kernel = AsyncKernelManager(kernel_spec_manager=OneKernel(python=str(python)))
     client = NotebookClient(
         notebook,
+        km=kernel,
         timeout=CELL_TIMEOUT,
-        kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         store_widget_state=True,
         record_timing=False,
+        extra_arguments=["--log-level=40"],  # or each start prints a warning about the loopback
     )
-    with client.setup_kernel(env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}):
+    # progress bars are for people: one that reached an output would differ in every run
+    with client.setup_kernel(env={**os.environ, "COURSE_PROGRESS": "off"}):
         for number, cell in enumerate(notebook.cells):
             client.execute_cell(cell, number)
             report(number + 1, len(notebook.cells))
         client.set_widgets_metadata()
-        return peak_memory(client.km.provisioner.pid)
+        return peak_memory(kernel.provisioner.pid)
 
 
-def run_chapter(text: Path, report=lambda done, total: None) -> Result:
+def run_chapter(text: Path, report: Callable[[int, int], None]) -> Result:
     """Derive, execute, clean and write one chapter. When a cell fails, the stored notebook stays as it was."""
     notebook, memory, problem = derive(text), None, ""
     start = time.perf_counter()
@@ -56,16 +77,10 @@ def run_chapter(text: Path, report=lambda done, total: None) -> Result:
 
 
 def run_chapters(numbers: list[str]) -> int:
-    texts, results = chapters(numbers), []
-    live = sys.stderr.isatty()
-    for text in texts:
-        def report(done, total, name=text.stem):
-            print(f"\r{name}: cell {done} of {total} ", end="", file=sys.stderr, flush=True)
-
-        print(f"{text.stem}: running", file=sys.stderr, flush=True)
-        results.append(run_chapter(text, report if live else lambda done, total: None))
-        if live:
-            print(file=sys.stderr)
+    """Run the chapters asked for, or all; returns the exit code. Progress goes to stderr, the table to stdout."""
+    results = []
+    for text in chapters(numbers):
+        results.append(run_chapter(text, progress(text.stem)))
     print(table(results))
     for result in results:
         if result.problem:
@@ -73,10 +88,25 @@ def run_chapters(numbers: list[str]) -> int:
     return int(any(result.problem for result in results))
 
 
+def progress(name: str) -> Callable[[int, int], None]:
+    """One line a chapter: rewritten cell by cell on a terminal, written once elsewhere."""
+    if not sys.stderr.isatty():
+        print(f"{name}: running", file=sys.stderr, flush=True)
+        return lambda done, total: None
+    return lambda done, total: print(
+        f"\r{name}: cell {done} of {total}",
+        end="\n" if done == total else "",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
 def table(results: list[Result]) -> str:
     width = max((len(r.name) for r in results), default=0)
     lines = [f"{'chapter':{width}}  seconds  peak MB"]
     for r in results:
         memory = f"{r.memory / 1e6:7.0f}" if r.memory else "      –"
-        lines.append(f"{r.name:{width}}  {r.seconds:7.1f}  {memory}" + ("  FAILED" if r.problem else ""))
+        lines.append(
+            f"{r.name:{width}}  {r.seconds:7.1f}  {memory}" + ("  FAILED" if r.problem else "")
+        )
     return "\n".join(lines)

@@ -69,14 +69,14 @@ def denoise(
 
     # |q - k|² = |q|² + |k|² - 2 q · k: one matrix product, and exact enough for noisy pixels.
     squares = tokens.square().sum(-1)  # (n,)
-    cleaned = []
+    cleaned = torch.empty_like(value)
     for start in range(0, len(tokens), rows):
-        query = tokens[start : start + rows]
-        scores = 2 * dot(query, tokens) - squares[start : start + rows, None] - squares
-        itself = torch.arange(len(query), device=noisy.device)
+        some = slice(start, start + rows)
+        scores = 2 * dot(tokens[some], tokens) - squares[some, None] - squares
+        itself = torch.arange(len(scores), device=noisy.device)
         scores[itself, start + itself] = -2 / width**2
-        cleaned.append(softmax(scores) @ value)  # (rows, channel)
-    return torch.cat(cleaned).T.reshape(noisy.shape)
+        cleaned[some] = softmax(scores) @ value
+    return cleaned.T.reshape(noisy.shape)
 
 
 def fit_convolution(noisy: Tensor, clean: Tensor, size: int = 7) -> Tensor:

@@ -34,22 +34,15 @@ def use_course_style() -> None:
     plt.rcParams.update(
         {
             **dict.fromkeys((*inked, "xtick.color", "ytick.color"), INK),
+            **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
+            **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon"), False),
+            **dict.fromkeys(("font.size", "axes.titlesize"), 12),
+            **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 11),
             "axes.prop_cycle": plt.cycler(color=[*COLOURS, INK]),
-            "axes.facecolor": "none",
-            "axes.grid": False,
-            "axes.spines.right": False,
-            "axes.spines.top": False,
             "figure.constrained_layout.use": True,
             "figure.dpi": 110,
-            "figure.facecolor": "none",
             "figure.figsize": (WIDTH, 3.6),
-            "font.size": 12,
-            "axes.titlesize": 12,
-            "xtick.labelsize": 11,
-            "ytick.labelsize": 11,
             "image.cmap": SEQUENTIAL,
-            "legend.fontsize": 11,
-            "legend.frameon": False,
             "lines.linewidth": 2,
             "savefig.transparent": True,
         }
@@ -76,8 +69,7 @@ def heatmap(
         title: written above.
         values: whether to write the numbers into the cells (too many for more than about 12).
         decimals: how many decimals these have.
-        signed: colours from negative to positive with 0 in the middle, instead of from the
-            smallest to the largest.
+        signed: colours to both sides of 0, and not from the smallest to the largest.
 
     Raises:
         ValueError: weights isn't a matrix, or there aren't as many labels as rows or columns.
@@ -87,7 +79,6 @@ def heatmap(
     _check_count("row_labels", row_labels, rows)
     _check_count("column_labels", column_labels, columns)
     ax = ax or plt.subplots(figsize=(0.6 * WIDTH, 0.6 * WIDTH * rows / columns))[1]
-
     span = float(np.abs(matrix).max())
     norm = Normalize(-span, span) if signed else Normalize(matrix.min(), matrix.max())
     drawn = ax.imshow(matrix, cmap=DIVERGING if signed else SEQUENTIAL, norm=norm)
@@ -100,8 +91,8 @@ def heatmap(
     if values:
         for (row, column), value in np.ndenumerate(matrix):
             ink = _readable_on(drawn.cmap(norm(value)))
-            where = {"ha": "center", "va": "center", "fontsize": 11}
-            ax.text(column, row, f"{value:.{decimals}f}", color=ink, **where)
+            text = f"{value:.{decimals}f}"
+            ax.text(column, row, text, color=ink, ha="center", va="center", size=11)
     return ax
 
 
@@ -128,8 +119,7 @@ def attention_over_picture(
         colour_bar: whether to add the scale of the weights.
 
     Raises:
-        ValueError: image isn't a picture, weights or token don't fit the grid, or the grid
-            doesn't fit the picture.
+        ValueError: image isn't a picture, or image, weights, grid and token don't fit together.
     """
     picture = _picture("image", image)
     flat = _array("weights", weights, "tokens")
@@ -140,23 +130,18 @@ def attention_over_picture(
         raise bad("token", token, f"None or a number from 0 to {len(flat) - 1}")
     height, width = picture.shape[:2]
     if height % rows or width % columns:
-        expected = f"rows and columns that divide a picture of {height} x {width} pixels"
-        raise bad("grid", f"{rows} x {columns}", expected)
+        raise bad("grid", f"{rows} x {columns}", f"divisors of {height} x {width} pixels")
     ax = ax or plt.subplots(figsize=(WIDTH, WIDTH * height / width))[1]
-
     edges = (-0.5, width - 0.5, height - 0.5, -0.5)  # pixels are centred on whole numbers
-    grey = picture if picture.ndim == 2 else picture.mean(-1)
-    ax.imshow(grey, cmap="gray", vmin=0, vmax=1, extent=edges)
+    ax.imshow(picture.mean(-1), cmap="gray", vmin=0, vmax=1, extent=edges)
     norm = PowerNorm(gamma, 0, max(float(flat.max()), 1e-12))
     layer = {"cmap": SEQUENTIAL, "norm": norm, "alpha": 0.6, "interpolation": "nearest"}
     drawn = ax.imshow(flat.reshape(rows, columns), extent=edges, **layer)
     if token is not None:
-        row, column = divmod(token, columns)
-        _outline(ax, row, column, height // rows, width // columns)
+        _outline(ax, *divmod(token, columns), height // rows, width // columns)
     if colour_bar:
-        # The translucent layer would give a bar that shows through as well: draw it opaque.
         bar = ax.figure.colorbar(drawn, ax=ax, label="weight", shrink=0.85, ticks=MaxNLocator(4))
-        bar.solids.set_alpha(1)
+        bar.solids.set_alpha(1)  # opaque, unlike the layer
         bar.outline.set_visible(False)
     ax.set_axis_off()
     ax.set_title(title)
@@ -167,7 +152,6 @@ def pictures(
     images: Sequence[Tensor],
     titles: Sequence[str] | None = None,
     columns: int | None = None,
-    width: float = WIDTH,
 ) -> Figure:
     """Pictures side by side, in rows.
 
@@ -176,7 +160,6 @@ def pictures(
             [0, 1] are clamped. All get the room that the first one needs.
         titles: one above each picture.
         columns: how many in a row; None puts all in one.
-        width: of the figure, in inches.
 
     Raises:
         ValueError: there are no images, one isn't a picture, or there aren't as many titles.
@@ -185,12 +168,12 @@ def pictures(
     if not shown:
         raise bad("images", "none", "at least one picture")
     _check_count("titles", titles, len(shown))
+    titles = titles or [""] * len(shown)
     columns = columns or len(shown)
     rows = math.ceil(len(shown) / columns)
-    height = width / columns * shown[0].shape[0] / shown[0].shape[1]
-    titles = titles or [""] * len(shown)
+    height = WIDTH / columns * shown[0].shape[0] / shown[0].shape[1]
     height += 0.25 * max(title.count("\n") + bool(title) for title in titles)  # inches a line
-    figure, axes = plt.subplots(rows, columns, figsize=(width, rows * height), squeeze=False)
+    figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, rows * height), squeeze=False)
     for ax in axes.flat:
         ax.set_axis_off()
     for ax, picture, title in zip(axes.flat, shown, titles, strict=False):
@@ -215,7 +198,6 @@ def word_plane(vectors: Tensor, labels: Sequence[str], ax: Axes | None = None) -
         raise bad("vectors", f"shape {tips.shape}", "shape (words, 2)")
     _check_count("labels", labels, len(tips))
     ax = ax or plt.subplots(figsize=(0.6 * WIDTH, 0.6 * WIDTH))[1]
-
     for line in (ax.axhline, ax.axvline):
         line(0, color=INK, linewidth=0.8)
     reach = float(np.abs(tips).max()) or 1.0
@@ -226,29 +208,26 @@ def word_plane(vectors: Tensor, labels: Sequence[str], ax: Axes | None = None) -
         angle = math.atan2(y, x) - math.radians(50)
         dx, dy = 0.12 * reach * math.cos(angle), 0.12 * reach * math.sin(angle)
         ax.text(x + dx, y + dy, label, color=colour, ha="left" if dx > 0 else "right", va="center")
-    limit = 1.35 * reach
-    ax.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
+    ax.axis([-1.35 * reach, 1.35 * reach] * 2)
+    ax.set_aspect("equal")
     return ax
 
 
 def _array(name: str, tensor: Tensor, *axes: str) -> np.ndarray:
     """The tensor as an array, if it has just these axes and isn't empty."""
-    array = torch.as_tensor(tensor).float().numpy(force=True)
-    if array.ndim != len(axes) or array.size == 0:
-        raise bad(name, f"shape {array.shape}", f"axes ({', '.join(axes)}), none of them empty")
-    return array
+    tensor = torch.as_tensor(tensor)
+    if tensor.ndim != len(axes) or tensor.numel() == 0:
+        raise bad(name, tensor.shape, f"axes ({', '.join(axes)}), none of them empty")
+    return np.array(tensor.tolist())  # by way of Python's numbers: from any device
 
 
 def _picture(name: str, image: Tensor) -> np.ndarray:
-    """A picture as matplotlib wants it, (height, width) or (height, width, 3), within [0, 1]."""
-    array = torch.as_tensor(image).float().clamp(0, 1).numpy(force=True)
-    if array.ndim == 3 and array.shape[0] == 1:
-        array = array[0]
-    if array.ndim == 3 and array.shape[0] == 3:
-        return array.transpose(1, 2, 0)
-    if array.ndim == 2:
-        return array
-    raise bad(name, f"shape {array.shape}", "shape (1 or 3, height, width) or (height, width)")
+    """A picture as matplotlib wants it, (height, width, 1 or 3), clamped to [0, 1]."""
+    image = torch.as_tensor(image)
+    image = image[None] if image.ndim == 2 else image
+    if image.ndim != 3 or len(image) not in (1, 3):
+        raise bad(name, image.shape, "shape (1 or 3, height, width) or (height, width)")
+    return np.array(image.clamp(0, 1).movedim(0, -1).tolist())
 
 
 def _check_count(name: str, labels: Sequence[str] | None, count: int) -> None:
@@ -258,10 +237,9 @@ def _check_count(name: str, labels: Sequence[str] | None, count: int) -> None:
 
 def _outline(ax: Axes, row: int, column: int, height: int, width: int) -> None:
     """A white frame within a black one: seen on any background."""
-    corner = (column * width - 0.5, row * height - 0.5)
+    frame = (column * width - 0.5, row * height - 0.5), width, height
     for colour, thickness in (("black", 3.5), ("white", 1.5)):
-        frame = Rectangle(corner, width, height, fill=False, color=colour, linewidth=thickness)
-        ax.add_patch(frame)
+        ax.add_patch(Rectangle(*frame, fill=False, color=colour, linewidth=thickness))
 
 
 def _readable_on(colour: tuple[float, float, float, float]) -> str:

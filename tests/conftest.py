@@ -1,4 +1,4 @@
-"""What several test files share: the built site on a loopback address, a browser, a copy of the project as a repository."""
+"""What several test files share: the built site, a browser, a copy of the project as a repository."""
 
 import functools
 import http.server

@@ -65,7 +65,7 @@ def test_first_cell_inside_the_project(text, place):
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.stem)
 def test_first_cell_alone(text, tmp_path, clone_source):
-    found = run_first_cell(text, tmp_path, COURSE_REPOSITORY=str(clone_source))
+    found = run_first_cell(text, tmp_path, COURSE_REPOSITORY=clone_source.as_uri())
     name = first_cell.repository()["url"].rsplit("/", 1)[-1]
     assert found == tmp_path / name / "lib" / "__init__.py"
 
@@ -74,7 +74,7 @@ def test_first_cell_is_not_fooled_by_another_lib(tmp_path, clone_source):
     """A folder named lib, or a _config.yml, is not yet the course."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "_config.yml").touch()
-    found = run_first_cell(WHOLE, tmp_path, COURSE_REPOSITORY=str(clone_source))
+    found = run_first_cell(WHOLE, tmp_path, COURSE_REPOSITORY=clone_source.as_uri())
     assert found.parents[2] == tmp_path
 
 
@@ -140,7 +140,7 @@ def test_whole_chapter_alone_under_colabs_versions(
     tmp_path, clone_source, colab_python, monkeypatch
 ):
     """An empty folder, the repository a local clone, IPython and ipywidgets as on Colab."""
-    monkeypatch.setenv("COURSE_REPOSITORY", str(clone_source))
+    monkeypatch.setenv("COURSE_REPOSITORY", clone_source.as_uri())
     monkeypatch.delenv("PYTHONPATH", raising=False)
     ran = run_whole_chapter(tmp_path, python=colab_python)
     assert ran == (str(tmp_path), "7.34.0", "7.7.1")

@@ -43,5 +43,11 @@ def test_a_chapter_is_added_by_the_words_alone(copy_of_the_project):
     tests = ["tests/test_notebooks.py", "tests/test_site.py", "chapters/99_empty.ipynb"]
     chosen = "99_empty or peak or Cell"
     printed = run("pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-v", "-k", chosen, *tests)
-    for check in ("Cell 0", "peak memory", "test_page_is_sound", "made_from_the_text", "launch_links"):
+    for check in (
+        "Cell 0",
+        "peak memory",
+        "test_page_is_sound",
+        "made_from_the_text",
+        "launch_links",
+    ):
         assert re.search(rf"{check}.*PASSED", printed), printed

@@ -22,7 +22,8 @@ PINS = dict(
 TEXT_FILES = [
     file
     for file in project_files()
-    if file.suffix not in {".png", ".jpg"} and file.relative_to(ROOT).as_posix() != "tests/test_house.py"
+    if file.suffix not in {".png", ".jpg"}
+    and file.relative_to(ROOT).as_posix() != "tests/test_house.py"
 ]
 
 
@@ -55,7 +56,9 @@ def test_the_site_needs_no_torch():
     assert names and not names & {Requirement(r).name for r in PROJECT["dependencies"]}
 
 
-@pytest.mark.parametrize("name, version", [("torch", "2.11.0"), ("numpy", "2.0.2"), ("matplotlib", "3.10.0")])
+@pytest.mark.parametrize(
+    "name, version", [("torch", "2.11.0"), ("numpy", "2.0.2"), ("matplotlib", "3.10.0")]
+)
 def test_colab_satisfies_the_ranges(name, version):
     """Colab, August 2026: a range that it doesn't satisfy would make pip change its torch."""
     (requirement,) = [r for r in map(Requirement, PROJECT["dependencies"]) if r.name == name]
@@ -70,7 +73,9 @@ def test_lib_can_be_installed(tmp_path, clone_source):
     # fmt: on
     (wheel,) = tmp_path.glob("*.whl")
     packed = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
-    assert packed == {f.relative_to(ROOT).as_posix() for f in project_files() if f.match("lib/*.py")}
+    assert packed == {
+        f.relative_to(ROOT).as_posix() for f in project_files() if f.match("lib/*.py")
+    }
 
 
 # What files may say. Parts of the forbidden words are written apart, so that this file may hold them.
@@ -98,7 +103,11 @@ def test_no_file_holds(what):
 
 
 def test_pytorchs_index_stands_where_it_may():
-    holders = {f.relative_to(ROOT).parts[0] for f in TEXT_FILES if "download.pytorch.org" in f.read_text("utf8")}
+    holders = {
+        f.relative_to(ROOT).parts[0]
+        for f in TEXT_FILES
+        if "download.pytorch.org" in f.read_text("utf8")
+    }
     assert holders <= {".binder", ".github", "Makefile", "course"}  # course: writes .binder
     assert "download.pytorch.org" not in (ROOT / "requirements.txt").read_text("utf8")
 
@@ -106,7 +115,9 @@ def test_pytorchs_index_stands_where_it_may():
 def test_the_map_is_true():
     """Every name at the top is in the README's map, and every name in the map is there."""
     readme = (ROOT / "README.md").read_text("utf8")
-    rows = [row.split("|")[1] for row in readme.split("## Map")[1].split("\n\n")[1].splitlines()[2:]]
+    rows = [
+        row.split("|")[1] for row in readme.split("## Map")[1].split("\n\n")[1].splitlines()[2:]
+    ]
     mapped = {name.rstrip("/") for row in rows for name in re.findall(r"`([^`]+)`", row)}
     there = {file.relative_to(ROOT).parts[0] for file in project_files()}
     assert mapped == there - {"README.md", ".gitignore"}
@@ -130,7 +141,9 @@ def test_a_module_is_one_idea(file):
     assert len(text.splitlines()) <= 250
     assert text.startswith('"""')
     if file.name != "device.py":
-        assert not re.search(r"\.cuda\(|[\"'](?:cuda|mps|cpu)[\"':]|\.cpu\(", text), "names a device"
+        assert not re.search(r"\.cuda\(|[\"'](?:cuda|mps|cpu)[\"':]|\.cpu\(", text), (
+            "names a device"
+        )
 
 
 def test_importing_lib_does_no_work():
@@ -149,7 +162,9 @@ def test_importing_lib_does_no_work():
 
 def test_workflows_run_the_commands_of_the_makefile():
     for name, command in {"test": "make test", "site": "make book"}.items():
-        workflow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf8"))
+        workflow = yaml.safe_load(
+            (ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf8")
+        )
         (job,) = workflow["jobs"].values()
         assert any(step.get("run", "").startswith(command) for step in job["steps"])
     assert (ROOT / ".ci" / "run").read_text("utf8").rstrip().endswith("make test")

@@ -10,7 +10,9 @@ from course.compare import Tolerance
 from course.first_cell import TAG
 
 TEXTS = notebooks.chapters()
-OPT_OUTS_ALLOWED = 0  # cells whose outputs nobody compares; raising this needs a reason beside the cell
+OPT_OUTS_ALLOWED = (
+    0  # cells whose outputs nobody compares; raising this needs a reason beside the cell
+)
 
 chapter = pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.stem)
 
@@ -22,7 +24,9 @@ def read():
 
 def test_there_are_chapters_and_no_orphans():
     assert TEXTS
-    assert {notebooks.notebook_of(text) for text in TEXTS} == set(notebooks.CHAPTERS.glob("*.ipynb"))
+    assert {notebooks.notebook_of(text) for text in TEXTS} == set(
+        notebooks.CHAPTERS.glob("*.ipynb")
+    )
 
 
 @chapter
@@ -82,6 +86,8 @@ def test_the_first_cell_finds_the_course(text, read):
 TEXT = """\
 ---
 kernelspec:
+  display_name: Python 3 (ipykernel)
+  language: python
   name: python3
 ---
 
@@ -198,7 +204,11 @@ def test_streams_are_joined_only_with_neighbours_of_their_kind():
     joined = notebooks.joined_streams(
         [out("stdout", "a"), out("stdout", "b"), out("stderr", "c"), out("stdout", "d")]
     )
-    assert [(o.name, o.text) for o in joined] == [("stdout", "ab"), ("stderr", "c"), ("stdout", "d")]
+    assert [(o.name, o.text) for o in joined] == [
+        ("stdout", "ab"),
+        ("stderr", "c"),
+        ("stdout", "d"),
+    ]
 
 
 def test_unknown_chapter_is_named():

@@ -21,6 +21,7 @@ from course import ROOT
 from course.notebooks import METADATA, clean
 from course.run import execute
 
+
 def executed(sources, folder):
     cells = [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
@@ -112,10 +113,18 @@ WRONG = {  # name -> (the cell, how it is spoilt, what the failure must say)
     "an output emptied": (PRINT, emptied, "Unexpected output fields"),
     "a cell edited, not run again": (PRINT, source("0.909", "0.808"), "outputs differ"),
     "an output that comes no more": (PRINT, source("print", "len"), "exception"),
-    "a new word of error": (PRINT, source("print(", "import sys; print(file=sys.stderr); print("), "Unexpected"),
+    "a new word of error": (
+        PRINT,
+        source("print(", "import sys; print(file=sys.stderr); print("),
+        "Unexpected",
+    ),
     "a block of a figure": (PLOT, picture(one_block), "outputs differ"),
     "a stored figure gone blank": (PLOT, picture(lambda p: np.full_like(p, 255)), "blank"),
-    "a figure that is drawn blank": (PLOT, source("_ = plt.plot([1, 3, 2])", "_ = plt.axis('off')"), "outputs differ"),
+    "a figure that is drawn blank": (
+        PLOT,
+        source("_ = plt.plot([1, 3, 2])", "_ = plt.axis('off')"),
+        "outputs differ",
+    ),
     "a stored figure missing": (PLOT, emptied, "Unexpected output fields"),
     "a figure drawn no more": (PLOT, source("plt.show()", "plt.close()"), "Missing output fields"),
     "a figure that changed": (PLOT, source("3, 2", "3, 1"), "outputs differ"),
@@ -142,7 +151,12 @@ def results(tmp_path_factory):
         spoil(cell)
     hungry = executed(["held = bytearray(10**6)"], folder)
     hungry.cells[0].source = "held = bytearray(b'x') * (16 * 10**8)"
-    for name, notebook in {"sound": sound, "wrong": wrong, "allowed": allowed, "hungry": hungry}.items():
+    for name, notebook in {
+        "sound": sound,
+        "wrong": wrong,
+        "allowed": allowed,
+        "hungry": hungry,
+    }.items():
         nbformat.write(notebook, folder / f"{name}.ipynb")
     return verdicts(folder)
 

