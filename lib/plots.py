@@ -218,7 +218,7 @@ def _array(name: str, tensor: Tensor, *axes: str) -> np.ndarray:
     tensor = torch.as_tensor(tensor)
     if tensor.ndim != len(axes) or tensor.numel() == 0:
         raise bad(name, tensor.shape, f"axes ({', '.join(axes)}), none of them empty")
-    return np.array(tensor.tolist())  # by way of Python's numbers: from any device
+    return tensor.detach().cpu().double().numpy()
 
 
 def _picture(name: str, image: Tensor) -> np.ndarray:
@@ -227,7 +227,7 @@ def _picture(name: str, image: Tensor) -> np.ndarray:
     image = image[None] if image.ndim == 2 else image
     if image.ndim != 3 or len(image) not in (1, 3):
         raise bad(name, image.shape, "shape (1 or 3, height, width) or (height, width)")
-    return np.array(image.clamp(0, 1).movedim(0, -1).tolist())
+    return image.detach().clamp(0, 1).movedim(0, -1).cpu().float().numpy()
 
 
 def _check_count(name: str, labels: Sequence[str] | None, count: int) -> None:

@@ -71,7 +71,7 @@ def test_cells_are_short(text, read):
         if cell.cell_type == "code" and TAG not in cell.metadata.get("tags", []):
             lines = [line for line in cell.source.splitlines() if line.strip()]
             assert len(lines) <= 18, f"cell {number} has {len(lines)} lines"
-            assert max(map(len, lines)) <= 100, f"cell {number} has a line of over 100 characters"
+            assert max(map(len, lines)) <= 88, f"cell {number} has a line of over 88 characters"
             Tolerance.from_tags(cell.metadata.get("tags", []))
 
 
