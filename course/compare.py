@@ -80,9 +80,11 @@ def picture_difference(stored: bytes, new: bytes) -> float:
     )
     if a.shape != b.shape:
         return float("inf")
+    # as it is stored, and as it is seen: a transparent figure lies on a light page and on a dark one
+    pairs = [(a, b), *((_laid_on(a, ground), _laid_on(b, ground)) for ground in (0.0, 255.0))]
     worst = 0.0
-    for ground in (0.0, 255.0):  # a transparent figure is seen on a dark page and on a light one
-        difference = np.abs(_laid_on(a, ground) - _laid_on(b, ground)).max(axis=-1)  # height, width
+    for one, other in pairs:
+        difference = np.abs(one - other).max(axis=-1)  # height, width
         height, width = (-(-n // BLOCK) * BLOCK for n in difference.shape)
         padded = np.zeros((height, width), np.float32)
         padded[: difference.shape[0], : difference.shape[1]] = difference

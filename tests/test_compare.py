@@ -122,6 +122,12 @@ def test_ink_on_the_transparent_ground_is_seen_whatever_its_colour(figure, level
     assert not same_picture(figure, changed)
 
 
+def test_a_block_that_is_changed_but_invisible_is_seen(figure):
+    changed = figure.copy()
+    changed[0:BLOCK, 0:BLOCK, :3] ^= 48  # fully transparent there
+    assert not same_picture(figure, changed)
+
+
 def test_blank_and_resized_pictures(figure):
     blank = np.zeros_like(figure)
     assert not same_picture(figure, blank)
