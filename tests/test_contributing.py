@@ -36,6 +36,13 @@ def test_a_chapter_is_added_by_the_words_alone(copy_of_the_project):
     indent = re.findall(r"^( *)- file:", toc, re.M)[-1]
     (home / "_toc.yml").write_text(f"{toc}\n{indent}{entry}\n", "utf8")
 
+    for litter in (
+        ".pytest_cache/README.md",
+        "venv/notes.md",
+    ):  # no source of the book, wherever it lies
+        (home / litter).parent.mkdir(exist_ok=True)
+        (home / litter).write_text("# Not a page\n", "utf8")
+
     assert "99_empty" in run("course", "run", "99")
     run("course", "book")
     assert "99. Nothing yet" in (home / "_build/html/chapters/99_empty.html").read_text("utf8")
