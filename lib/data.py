@@ -24,8 +24,9 @@ class Credit(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.title}. {self.photographer}. {self.licence}. "
-            f"Ships with {self.package}; {self.source}"
+            f"{self.title}\n"
+            f"    by {self.photographer}, {self.licence}\n"
+            f"    {self.package}: {self.source}"
         )
 
 
@@ -62,7 +63,7 @@ PHOTOGRAPHS: dict[str, Credit] = {
     "astronaut": Credit(
         title="Eileen Collins, astronaut",
         photographer="NASA",
-        licence="Public domain",
+        licence="public domain",
         package="scikit-image",
         source="https://flic.kr/p/r9qvLn",
     ),
@@ -84,7 +85,7 @@ PHOTOGRAPHS: dict[str, Credit] = {
     "stereo_motorcycle": Credit(
         title="Motorcycle, Middlebury 2014 stereo benchmark",
         photographer="Nesic, Westling, Wang, Kitajima, Krathwohl and Scharstein, Middlebury",
-        licence="Licence not stated in the package",
+        licence="licence not stated in the package",
         package="scikit-image",
         source="http://vision.middlebury.edu/stereo/data/scenes2014/",
     ),
@@ -92,7 +93,7 @@ PHOTOGRAPHS: dict[str, Credit] = {
 
 
 def credit(name: str) -> str:
-    """One line that says what a picture is, who took it and under which licence.
+    """Three short lines: what a picture is, who took it under which licence, where it comes from.
 
     Raises:
         ValueError: if `name` is not in `PHOTOGRAPHS`.

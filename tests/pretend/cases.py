@@ -17,24 +17,45 @@ from torch.utils._pytree import tree_leaves
 
 import lib
 from lib.attention import attention
+from lib.convolution import convolve
 from lib.denoise import denoise, fit_convolution, psnr
 from lib.features import oriented_gradients, patch_features, rgb_to_lab
+from lib.loops import deck_form, pair_by_pair, row_by_row
 from lib.normalise import by_count, by_sum, softmax
 from lib.patches import crop_to_patches, grid_shape, neighbourhoods, patchify, unpatchify
 from lib.plots import attention_over_picture, heatmap, pictures, word_plane
+from lib.readers import (
+    AttentionReader,
+    ConvolutionReader,
+    RecurrentReader,
+    accuracy_by_distance,
+    is_right,
+)
+from lib.recurrent import Recurrent, recurrent, sensitivity, steps_in_a_row
+from lib.recursive import Recursive, fold, merge_neighbours
 from lib.similarity import Additive, cosine, dot, gaussian, pairwise, squared_distance
+from lib.training import minibatches
+from lib.training import train as train_with_lib
 
 CPU = torch.device("cpu")
 
 _READS = "reads what is inside packages and takes no tensor"
+_DRAWS = "draws where its generator is and takes no tensor"
 # Public names that have no case, and why.
 EXEMPT = {
+    "lib.convolution.layers_to_reach": "counts and takes no tensor",
+    "lib.convolution.receptive_field": "counts and takes no tensor",
     "lib.data.credit": _READS,
     "lib.data.digits": _READS,
     "lib.data.four_words": _READS,
     "lib.data.photograph": _READS,
     "lib.data.stereo_pair": _READS,
     "lib.device.best_device": "takes no tensor; run.py asks it for the device",
+    "lib.pointer.pointer_batches": _DRAWS,
+    "lib.pointer.pointer_task": _DRAWS,
+    "lib.recursive.left_chain": "makes pairs and takes no tensor",
+    "lib.twin.twin_batches": _DRAWS,
+    "lib.twin.twin_task": _DRAWS,
     "lib.plots.use_course_style": "sets matplotlib up and takes no tensor",
 }
 
@@ -75,6 +96,40 @@ def cases() -> dict[str, list[Case]]:
         module.reset_parameters(torch.Generator().manual_seed(1))
         return module(query, other)
 
+    cells = uniform(2, 3, 12, 18)  # pictures of 2 x 3 cells
+    asking, answer = torch.tensor([5, 1]), torch.tensor([0, 3])
+    distance = torch.tensor([4, 1, 2, 4, 1])
+
+    def fixed(module: nn.Module) -> nn.Module:
+        """The module with new weights: the same every time, which its own aren't."""
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.copy_(0.3 * normal(*parameter.shape))
+        return module
+
+    reader, linear = fixed(AttentionReader(width=5)), fixed(nn.Linear(8, 3))
+
+    def judged(cells: Tensor, asking: Tensor, answer: Tensor) -> Tensor:
+        return is_right(copy.deepcopy(reader).to(cells.device), cells, asking, answer, size=1)
+
+    def looked_at(cells: Tensor) -> Tensor:
+        return copy.deepcopy(reader).to(cells.device).weights(cells)
+
+    def trained(inputs: Tensor) -> list[float]:
+        """The losses on batches that are still on the CPU: `train` moves them."""
+        model = copy.deepcopy(linear).to(inputs.device)
+        batch = inputs.detach().to(CPU), torch.tensor([2, 0])
+        return train_with_lib(model, [batch] * 4, steps=4, learning_rate=0.1)
+
+    def first_batch(inputs: Tensor) -> Tensor:
+        return next(minibatches(inputs, size=1, generator=torch.Generator().manual_seed(0)))[0]
+
+    def felt(inputs: Tensor) -> Tensor:
+        return sensitivity(torch.tanh(inputs.cumsum(0))[-1], inputs)
+
+    def waited(inputs: Tensor) -> int:
+        return steps_in_a_row(torch.tanh(torch.tanh(inputs)))
+
     def drawn(draw: Callable[[Tensor], object]) -> Callable[[Tensor], None]:
         """Draws a tensor, which has to work, and throws the figure away."""
 
@@ -89,12 +144,22 @@ def cases() -> dict[str, list[Case]]:
             Case(attention, query, key, value),
             Case(attention, query, key, value, mask, 0.3),
         ],
+        "lib.convolution.convolve": [
+            Case(convolve, images, normal(4, 3, 3, 2), normal(4), 2, 1, 2),
+            Case(convolve, images[0], normal(4, 3, 3, 2)),
+        ],
         "lib.denoise.denoise": [Case(denoise, noisy, 0.2, 3, 0.6, 4.0, 50)],
         "lib.denoise.fit_convolution": [Case(fit_convolution, noisy, clean, 3)],
         "lib.denoise.psnr": [Case(psnr, clean, noisy)],
         "lib.features.oriented_gradients": [Case(oriented_gradients, clean[0])],
         "lib.features.patch_features": [Case(patch_features, clean, 4)],
         "lib.features.rgb_to_lab": [Case(rgb_to_lab, images)],
+        "lib.loops.deck_form": [
+            Case(deck_form, other[0, 0], normal(3, 8), value[0]),
+            Case(deck_form, other[0, 0], normal(3, 8), value[0], 0.3, True),
+        ],
+        "lib.loops.pair_by_pair": [Case(pair_by_pair, query[0, 0], key[0, 0], value[0], 0.3)],
+        "lib.loops.row_by_row": [Case(row_by_row, query[0, 0], key[0, 0], value[0])],
         "lib.normalise.by_count": [Case(by_count, scores), Case(by_count, scores, mask)],
         "lib.normalise.by_sum": [Case(by_sum, similarity), Case(by_sum, similarity, mask)],
         "lib.normalise.softmax": [Case(softmax, scores), Case(softmax, scores, mask)],
@@ -110,6 +175,24 @@ def cases() -> dict[str, list[Case]]:
         "lib.plots.heatmap": [Case(drawn(heatmap), scores[0])],
         "lib.plots.pictures": [Case(drawn(lambda image: pictures([image])), clean)],
         "lib.plots.word_plane": [Case(drawn(lambda v: word_plane(v, "abcde")), normal(5, 2))],
+        "lib.readers.AttentionReader": [Case(reader, cells, asking), Case(looked_at, cells)],
+        "lib.readers.ConvolutionReader": [Case(fixed(ConvolutionReader(1, 5)), cells, asking)],
+        # The pretend accelerator has no GRU; test_readers.py tries it on a real one.
+        "lib.readers.RecurrentReader": [Case(fixed(RecurrentReader(5, "tanh")), cells, asking)],
+        "lib.readers.accuracy_by_distance": [
+            Case(accuracy_by_distance, distance > 2, distance),
+            Case(accuracy_by_distance, distance > 2, distance, [1, 3]),
+        ],
+        "lib.readers.is_right": [Case(judged, cells, asking, answer)],
+        "lib.recurrent.Recurrent": [Case(fixed(Recurrent(6, 4)), value)],
+        "lib.recurrent.recurrent": [
+            Case(recurrent, value, normal(4, 6), normal(4, 4), normal(4), normal(3, 4))
+        ],
+        "lib.recurrent.sensitivity": [Case(felt, normal(5, 4))],
+        "lib.recurrent.steps_in_a_row": [Case(waited, normal(5, 4))],
+        "lib.recursive.Recursive": [Case(fixed(Recursive(4)), ((0, 2), 1), normal(3, 4))],
+        "lib.recursive.fold": [Case(fold, ((0, 2), 1), torch.maximum, normal(3, 4))],
+        "lib.recursive.merge_neighbours": [Case(merge_neighbours, normal(6, 4), (2, 3), 2)],
         "lib.similarity.Additive": [
             Case(Additive(4, 8, 3, generator=generator), query, other),
             Case(redrawn, query, other),
@@ -119,6 +202,8 @@ def cases() -> dict[str, list[Case]]:
         "lib.similarity.gaussian": [Case(gaussian, query, key, 1.5)],
         "lib.similarity.pairwise": [Case(pairwise, city_block, query, key)],
         "lib.similarity.squared_distance": [Case(squared_distance, query, key)],
+        "lib.training.minibatches": [Case(first_batch, uniform(4, 3))],
+        "lib.training.train": [Case(trained, uniform(2, 8))],
     }
 
 
