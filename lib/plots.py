@@ -182,27 +182,35 @@ def pictures(
     return figure
 
 
-def word_plane(vectors: Tensor, labels: Sequence[str], ax: Axes | None = None) -> Axes:
+def word_plane(
+    vectors: Tensor,
+    labels: Sequence[str],
+    ax: Axes | None = None,
+    colours: Sequence[int] | None = None,
+) -> Axes:
     """Word vectors as arrows from the origin of the plane.
 
     Args:
         vectors: (words, 2).
         labels: a name for each word, written beside the tip of its arrow.
         ax: where to draw; None makes a new figure.
+        colours: which of `COLOURS` each word has, so that it keeps its own where others are left
+            out; None counts from 0.
 
     Raises:
-        ValueError: vectors aren't (words, 2), or there aren't as many labels.
+        ValueError: vectors aren't (words, 2), or there aren't as many labels or colours.
     """
     tips = _array("vectors", vectors, "words", "2")
     if tips.shape[1] != 2:
         raise bad("vectors", f"shape {tips.shape}", "shape (words, 2)")
     _check_count("labels", labels, len(tips))
+    _check_count("colours", colours, len(tips))
     ax = ax or plt.subplots(figsize=(0.6 * WIDTH, 0.6 * WIDTH))[1]
     for line in (ax.axhline, ax.axvline):
         line(0, color=INK, linewidth=0.8)
     reach = float(np.abs(tips).max()) or 1.0
     for number, ((x, y), label) in enumerate(zip(tips, labels, strict=True)):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = COLOURS[(colours[number] if colours else number) % len(COLOURS)]
         ax.quiver(0, 0, x, y, angles="xy", scale_units="xy", scale=1, color=colour, zorder=2)
         # Beside the tip and not beyond it, where a longer arrow may pass.
         angle = math.atan2(y, x) - math.radians(50)
@@ -230,7 +238,7 @@ def _picture(name: str, image: Tensor) -> np.ndarray:
     return image.detach().clamp(0, 1).movedim(0, -1).cpu().float().numpy()
 
 
-def _check_count(name: str, labels: Sequence[str] | None, count: int) -> None:
+def _check_count(name: str, labels: Sequence | None, count: int) -> None:
     if labels is not None and len(labels) != count:
         raise bad(name, f"{len(labels)}", f"{count} of them")
 
