@@ -20,8 +20,10 @@ SECTIONS = dict(
 
 
 def slides_of(chapter: int) -> set[int]:
-    """The slides that a chapter's opening says it covers: "S7 to S9", "S2 and S3", "S11"."""
+    """The slides that a chapter's opening says it covers: "S7 to S9", "S2 and S3", "S11", "none"."""
     said = re.search(r"\*\*Slides?\*\* (.*?)\. \*\*Assumes", CHAPTERS[chapter].read_text("utf8"))
+    if said[1].startswith("none"):
+        return set()
     numbers = [int(n) for n in re.findall(r"S(\d+)", said[1])]
     return set(range(numbers[0], numbers[-1] + 1))
 
