@@ -47,6 +47,12 @@ def picture(arguments: argparse.Namespace) -> int:
 def bench(arguments: argparse.Namespace) -> int:
     from course.bench import main
 
+    return main(arguments.save, arguments.threads)
+
+
+def study(arguments: argparse.Namespace) -> int:
+    from course.study import main
+
     return main()
 
 
@@ -67,7 +73,12 @@ def parser() -> argparse.ArgumentParser:
         "chapters", nargs="*", metavar="CH", help="chapter numbers, such as 03 (default: all)"
     )
     command(picture, "Take the README's picture of a page, with Chromium.")
-    command(bench, "Print the table of timings.")
+    benchmark = command(bench, "Print the table of times and peak memory.")
+    benchmark.add_argument("--save", action="store_true", help="store it in book/data/bench.json")
+    benchmark.add_argument("--threads", type=int, help="for torch to use (default: its own choice)")
+    command(
+        study, "Train chapter 9's networks on the digits, and store how well they do (minutes)."
+    )
     command(extra, "Print an extra's requirements from pyproject.toml, for pip.").add_argument(
         "name", help="site or test"
     )

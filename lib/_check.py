@@ -96,3 +96,20 @@ def check_mask(mask: Tensor | None, **scores: Tensor) -> None:
         raise bad("mask", f"{mask.dtype} of shape {tuple(mask.shape)}", expected)
     if not broadcasts_to(tensor.shape, mask.shape):
         raise bad("mask", mask.shape, expected)
+
+
+def check_head_mask(mask: Tensor | None, shape: Sequence[int]) -> None:
+    """The mask is None, (n_key,) or (n_query, n_key) for all heads alike, or has every axis.
+
+    A mask (batch, n_query, n_key) would be taken for one mask a head, and with as many heads as
+    pictures nobody would notice.
+    """
+    if isinstance(mask, Tensor) and 2 < mask.ndim < len(shape):
+        axes = f"an axis for each of (..., heads, n_query, n_key) = {tuple(shape)}, 1 for all alike"
+        raise bad("mask", mask.shape, f"shape (n_query, n_key), or {axes}")
+
+
+def check_grid(grid: Sequence[int], name: str = "grid") -> None:
+    """The grid is (rows, columns), two whole numbers of at least 1."""
+    if len(grid) != 2 or any(not isinstance(side, int) or side < 1 for side in grid):
+        raise bad(name, tuple(grid), "(rows, columns), whole numbers of at least 1")

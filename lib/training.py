@@ -1,7 +1,8 @@
 """One plain training loop, for networks small enough to train while you watch.
 
 AdamW, a learning rate that rises and falls in one cycle, clipped gradients: nothing hidden. The
-loop draws no random numbers of its own: given a model and batches, it always does the same.
+loop draws no random numbers of its own: given a model and batches, it always does the same. What a
+model draws itself, such as dropout, comes from torch's global generator: `torch.manual_seed` first.
 """
 
 import math
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib._check import bad
+from lib.checkpoint import Checkpoint
 
 PROGRESS = "COURSE_PROGRESS"  # set to "off", no progress bar is shown
 
@@ -27,6 +29,8 @@ def train(
     warm_up: float = 0.1,
     clip: float = 1.0,
     label: str = "training",
+    checkpoint: str | os.PathLike | None = None,
+    save_every: int = 100,
 ) -> list[float]:
     """Trains a model in place, one step for each batch.
 
@@ -48,38 +52,54 @@ def train(
         clip: the length to which a longer gradient is cut.
         label: stands beside the progress bar. A bar is shown if tqdm is installed, unless the
             environment variable COURSE_PROGRESS is "off".
+        checkpoint: a file that the run is kept in. If it is there, the run in it goes on: call
+            again as the first time, with the model made anew and the batches from their beginning,
+            drawn from a generator of their own. Losses and weights are then those of a run that
+            was never stopped; after the last step nothing is left to do. None keeps nothing.
+        save_every: after how many steps the file is written, besides after the last.
 
     Returns:
         The loss of every step.
 
     Raises:
-        ValueError: steps isn't at least 1, or there are fewer batches.
-        FloatingPointError: the loss is no longer a finite number.
+        ValueError: steps or save_every isn't at least 1, there are fewer batches, or checkpoint is
+            the file of another run.
+        FloatingPointError: the loss or its gradient is no longer finite.
     """
-    if steps < 1:
-        raise bad("steps", steps, "at least 1")
+    for name, number in (("steps", steps), ("save_every", save_every)):
+        if number < 1:
+            raise bad(name, number, "at least 1")
     optimiser = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=weight_decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, learning_rate, total_steps=steps, pct_start=warm_up
     )
     device = next(model.parameters()).device
+    batches, history, kept = iter(batches), [], None
+    if checkpoint is not None:
+        parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
+        settings = {
+            "steps": steps,
+            "learning_rate": learning_rate,
+            "weight_decay": weight_decay,
+            "warm_up": warm_up,
+            "clip": clip,
+        }
+        kept = Checkpoint(checkpoint, parts, settings, device)
+        history = kept.resume(batches)
     model.train()
-    history: list[float] = []
-    for step, batch in zip(_progress(steps, label), batches, strict=False):
+    for step, batch in zip(_progress(len(history), steps, label), batches, strict=False):
         *inputs, target = (tensor.to(device) for tensor in batch)
         value = loss(model(*inputs), target)
         history.append(value.item())
-        if not math.isfinite(history[-1]):
-            raise FloatingPointError(
-                f"the loss is {history[-1]} at step {step} of {steps} "
-                f"(learning_rate={learning_rate:g}): is the learning rate too high, or a batch "
-                "not finite?"
-            )
+        _check_finite("loss", history[-1], step, steps, learning_rate)
         optimiser.zero_grad()
         value.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), clip)
+        length = nn.utils.clip_grad_norm_(model.parameters(), clip)
+        _check_finite("length of the gradient", length.item(), step, steps, learning_rate)
         optimiser.step()
         schedule.step()
+        if kept is not None and (len(history) % save_every == 0 or len(history) == steps):
+            kept.save(history, batch)
     if len(history) < steps:
         raise bad("batches", f"{len(history)} of them", f"at least one for each of {steps} steps")
     model.eval()
@@ -123,12 +143,22 @@ def _minibatches(
             yield tuple(tensor[rows.to(tensor.device)] for tensor in tensors)
 
 
-def _progress(steps: int, label: str) -> Iterable[int]:
-    """The numbers of the steps, with a bar that moves where somebody may be looking."""
+def _check_finite(what: str, number: float, step: int, steps: int, learning_rate: float) -> None:
+    """Stops before the weights are spoilt, and says where."""
+    if not math.isfinite(number):
+        raise FloatingPointError(
+            f"the {what} is {number} at step {step} of {steps} (learning_rate={learning_rate:g}): "
+            "is the learning rate too high, or a batch not finite?"
+        )
+
+
+def _progress(done: int, steps: int, label: str) -> Iterable[int]:
+    """The numbers of the steps to do, with a bar that moves where somebody may be looking."""
+    numbers = range(done, steps)
     if os.environ.get(PROGRESS) == "off":
-        return range(steps)
+        return numbers
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        return range(steps)
-    return tqdm(range(steps), desc=label, leave=False)
+        return numbers
+    return tqdm(numbers, desc=label, leave=False)

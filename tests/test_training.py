@@ -137,6 +137,26 @@ def test_a_loss_that_is_no_number_stops_it_with_a_clear_message(value):
     assert all(p.isfinite().all() for p in model.parameters())  # the bad step was not taken
 
 
+def test_a_gradient_that_is_no_number_stops_it_too():
+    """The loss is fine, but a square root of 0 has no slope: weights would be NaN from here on."""
+
+    def root(output, target):
+        return (output - target).square().sum().sqrt()
+
+    model = nn.Linear(3, 2)
+    inputs = torch.randn(4, 3, generator=generator())
+    hit = model(inputs).detach()
+    model.zero_grad()
+    with pytest.raises(FloatingPointError, match=r"gradient is nan at step 0 of 2 \(learning_rate"):
+        train(model, [(inputs, hit)] * 2, 2, 0.05, root)
+    torch.testing.assert_close(model(inputs), hit)  # the bad step was not taken
+
+
+def test_never_saving():
+    with pytest.raises(ValueError, match=r"save_every: expected at least 1, got 0"):
+        train(nn.Linear(3, 2), [], 1, 0.1, save_every=0)
+
+
 # Progress bars
 
 LOUD = """
