@@ -1,12 +1,11 @@
 """The README's picture of a page: chapter 3 in Chromium, scrolled to where the sky answers."""
 
 import io
-import os
-import shutil
 
 from PIL import Image
 
 from course import ROOT, SITE
+from course.browser import launch
 
 PAGE = "chapters/03_similarity.html"
 PLACE = "img[alt*='sky']"  # the figure to show
@@ -16,9 +15,8 @@ OUT = ROOT / "book" / "assets" / "page.png"
 def take() -> int:
     from playwright.sync_api import sync_playwright
 
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = launch(playwright)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto((SITE / PAGE).as_uri())
         figure = page.locator(PLACE).first

@@ -2,7 +2,6 @@
 
 import functools
 import http.server
-import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from course import ROOT, SITE
+from course.browser import launch
 from course.build import Handler
 
 
@@ -52,15 +52,11 @@ def browser():
     """The system's Chromium. A missing one is a failure: a page that nobody opened is not proven."""
     from playwright.sync_api import sync_playwright
 
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if not found:
-        pytest.fail("no Chromium: apt-get install chromium, or say where one is with CHROMIUM=...")
-    arguments = ["--disable-background-networking", "--disable-component-update", "--no-first-run"]
-    if os.name == "posix" and os.geteuid() == 0:
-        arguments.append("--no-sandbox")  # Chromium's sandbox refuses to run as root
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found, args=arguments)
+        try:
+            chromium = launch(playwright)
+        except FileNotFoundError as error:
+            pytest.fail(str(error))
         yield chromium
         chromium.close()
 
