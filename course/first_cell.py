@@ -1,7 +1,9 @@
 """The first cell of every chapter: find the course's code, or fetch it.
 
-It is the same in every notebook and written into it when the notebook is made, because it holds the
-repository's address, which is set in one place: `_config.yml`. It installs nothing; on Colab, torch is there.
+It is the same in every notebook and written into it when the notebook is made, because it holds the repository's
+address, which is set in one place: `_config.yml`. On Colab, torch is there and is never installed anew. anywidget isn't:
+it is small and brings nothing large along, so the cell installs it where it is missing; where that fails, figures stay
+pictures.
 """
 
 import functools
@@ -16,8 +18,8 @@ TAG = "first-cell"
 # The loop asks for both files because `import lib` alone can succeed by accident: Linux has a /lib.
 # COURSE_REPOSITORY may name another copy: a fork, a local clone.
 SOURCE = """\
-# Finds the course's code above this folder, or fetches it. Installs nothing.
-import os, subprocess, sys
+# Finds the course's code above this folder, or fetches it (on Colab with anywidget).
+import importlib.util, os, subprocess, sys
 from pathlib import Path
 
 home = Path.cwd() / "{folder}"
@@ -29,6 +31,8 @@ else:
     address = os.environ.get("COURSE_REPOSITORY", "{address}")
     clone = "git -c advice.detachedHead=false clone --quiet --depth 1 --branch {tag}"
     subprocess.run([*clone.split(), address, str(home)], check=True)
+    if importlib.util.find_spec("anywidget") is None:
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "anywidget"])
 if str(home) not in sys.path:
     sys.path.insert(0, str(home))"""
 

@@ -78,3 +78,19 @@ def clone_source(tmp_path_factory) -> Path:
         subprocess.run(["git", *command], cwd=folder, check=True)
     # fmt: on
     return folder
+
+
+@pytest.fixture
+def live(browser):
+    """Open an interactive figure in a page of its own; closed after the test."""
+    from tests.live import Live
+
+    opened = []
+
+    def open_figure(figure, **context):
+        opened.append(Live(browser, figure, **context))
+        return opened[-1]
+
+    yield open_figure
+    for one in opened:
+        one.context.close()
