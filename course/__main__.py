@@ -26,6 +26,12 @@ def run(arguments: argparse.Namespace) -> int:
     return run_chapters(arguments.chapters)
 
 
+def figures(arguments: argparse.Namespace) -> int:
+    from course.figures import refresh_all
+
+    return refresh_all()
+
+
 def book(arguments: argparse.Namespace) -> int:
     from course.build import build
 
@@ -71,6 +77,9 @@ def parser() -> argparse.ArgumentParser:
     )
     command(run, "Derive, execute and clean chapters.").add_argument(
         "chapters", nargs="*", metavar="CH", help="chapter numbers, such as 03 (default: all)"
+    )
+    command(
+        figures, "Put the present code of the interactive figures into the notebooks; runs no cell."
     )
     command(picture, "Take the README's picture of a page, with Chromium.")
     benchmark = command(bench, "Print the table of times and peak memory.")

@@ -1,9 +1,8 @@
 """The first cell of every chapter: find the course's code, or fetch it.
 
 It is the same in every notebook and written into it when the notebook is made, because it holds the repository's
-address, which is set in one place: `_config.yml`. On Colab, torch is there and is never installed anew. anywidget isn't:
-it is small and brings nothing large along, so the cell installs it where it is missing; where that fails, figures stay
-pictures.
+address, which is set in one place: `_config.yml`. On Colab, torch is there and is never installed anew. anywidget isn't
+there. It is small and brings nothing large along, so the cell installs it; where that fails, figures stay pictures.
 """
 
 import functools

@@ -4,7 +4,6 @@ People edit `chapters/NN_name.md` (jupytext, md:myst); `chapters/NN_name.ipynb` 
 """
 
 import hashlib
-import json
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from course import CHAPTERS, first_cell
+from course import CHAPTERS, figures, first_cell
 
 # Written into every notebook instead of what the executing machine says of itself: a notebook made
 # with Python 3.13 must not differ from one made with 3.11.
@@ -25,9 +24,6 @@ METADATA = {
         "pygments_lexer": "ipython3",
     },
 }
-
-STATE = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def chapters(numbers: list[str] | None = None) -> list[Path]:
@@ -64,40 +60,13 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     """Take out of an executed notebook what differs from run to run and means nothing: times, machine, random ids."""
     widgets = notebook.metadata.get("widgets", {})
     notebook.metadata = nbformat.from_dict(METADATA)
-    if widgets.get(STATE, {}).get("state"):
+    if figures.stored(widgets):
         notebook.metadata["widgets"] = widgets
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             cell.outputs = joined_streams(cell.outputs)
-    return with_stable_models(notebook)
-
-
-def with_stable_models(notebook: NotebookNode) -> NotebookNode:
-    """Widgets get random ids when made. Here they are numbered: first those shown, in order, then their parts."""
-    if "widgets" not in notebook.metadata:
-        return notebook
-    known = notebook.metadata["widgets"][STATE]["state"]
-    shown = [
-        output.data[VIEW]["model_id"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if VIEW in output.get("data", {})
-    ]
-    order = list(dict.fromkeys(shown))
-    for model_id in order:  # grows while it is walked through
-        parts = re.findall(r'"IPY_MODEL_(\w+)"', json.dumps(known[model_id], sort_keys=True))
-        order += [part for part in dict.fromkeys(parts) if part not in order]
-    text = json.dumps({model_id: known[model_id] for model_id in order})
-    for number, model_id in enumerate(order, start=1):
-        text = text.replace(model_id, f"{number:032x}")
-    notebook.metadata["widgets"][STATE]["state"] = nbformat.from_dict(json.loads(text))
-    names = {model_id: f"{number:032x}" for number, model_id in enumerate(order, start=1)}
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if VIEW in output.get("data", {}):
-                output.data[VIEW]["model_id"] = names[output.data[VIEW]["model_id"]]
-    return notebook
+    return figures.with_stable_ids(notebook)
 
 
 def joined_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
@@ -136,6 +105,8 @@ def differences(text: Path, notebook: Path) -> list[str]:
                 )
     if {k: v for k, v in found.metadata.items() if k != "widgets"} != METADATA:
         problems.append(f"notebook metadata is not the standard one: {dict(found.metadata)}")
+    for name in figures.stale(found):
+        problems.append(f"the figure {name} is stored with older code: python -m course figures")
     counts = [c.execution_count for c in found.cells if c.cell_type == "code"]
     if counts != list(range(1, len(counts) + 1)):
         problems.append(f"cells were not run once each, in order: execution counts {counts}")

@@ -7,6 +7,7 @@ import pytest
 
 from course import notebooks
 from course.compare import Tolerance
+from course.figures import VIEW, with_stable_ids
 from course.first_cell import TAG
 
 TEXTS = notebooks.chapters()
@@ -47,7 +48,10 @@ def test_few_cells_opt_out(read):
 @chapter
 def test_every_figure_says_what_it_shows(text, read):
     for number, cell in enumerate(read(text).cells):
-        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
+        data = [output.get("data", {}) for output in cell.get("outputs", [])]
+        if any(VIEW in one for one in data):  # an interactive figure says itself what it shows
+            assert all(len(one["text/plain"].split()) >= 8 for one in data), f"cell {number}"
+        elif any("image/png" in one for one in data):
             alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
             assert len(alt.split()) >= 8, f"cell {number}: alt text {alt!r}"
 
@@ -197,6 +201,54 @@ def test_opt_outs_are_counted_by_comment(pair):
     _, notebook = pair
     notebook.cells[2].source = "# NBVAL_IGNORE_OUTPUT\nprint(x)"
     assert notebooks.opt_outs(notebook) == [(2, "")]
+
+
+WIDGETS = "application/vnd.jupyter.widget-state+json"
+
+
+def with_figures(first: str, second: str, layout: str):
+    """A notebook that shows two figures, with ids as random as a kernel makes them."""
+    view = lambda i: {"text/plain": "words", VIEW: {"model_id": i, "version_major": 2}}  # noqa: E731
+    cells = [
+        nbformat.v4.new_code_cell("x", outputs=[nbformat.v4.new_output("execute_result", view(i))])
+        for i in (first, second)
+    ]
+    model = lambda state: {"model_module": "anywidget", "state": state}  # noqa: E731
+    state = {
+        layout: model({}),
+        second: model({"n": 2}),
+        "0" * 8: model({"nobody": "shows it"}),
+        first: model({"n": 1, "layout": f"IPY_MODEL_{layout}"}),
+    }
+    return nbformat.v4.new_notebook(
+        cells=cells, metadata={"widgets": {WIDGETS: {"state": nbformat.from_dict(state)}}}
+    )
+
+
+def test_ids_of_figures_are_stable():
+    one = with_stable_ids(with_figures("aaaa1111", "bbbb2222", "cccc3333"))
+    two = with_stable_ids(with_figures("dddd4444", "eeee5555", "ffff6666"))
+    for a, b in zip(one.cells, two.cells, strict=True):
+        assert a.outputs == b.outputs
+    assert nbformat.from_dict(one.metadata) == two.metadata
+    state = one.metadata.widgets[WIDGETS].state
+    ids = [cell.outputs[0].data[VIEW].model_id for cell in one.cells]
+    assert [state[i].state.n for i in ids] == [1, 2]
+    assert state[ids[0]].state.layout.removeprefix("IPY_MODEL_") in state
+    assert len(state) == 3  # what nobody shows is gone
+
+
+def test_older_code_of_a_figure_is_seen():
+    from course import figures
+    from lib.widgets import _base
+
+    state = {"_anywidget_id": "lib.widgets.softmax.SoftmaxBars", "_esm": _base.module("softmax")}
+    notebook = with_figures("a" * 8, "b" * 8, "c" * 8)
+    notebook.metadata.widgets[WIDGETS].state["a" * 8]["state"] = nbformat.from_dict(state)
+    assert figures.stale(notebook) == []
+    notebook.metadata.widgets[WIDGETS].state["a" * 8]["state"]["_esm"] += " "
+    assert figures.stale(notebook) == ["lib.widgets.softmax.SoftmaxBars"]
+    assert figures.refresh(notebook) and figures.stale(notebook) == []
 
 
 def test_streams_are_joined_only_with_neighbours_of_their_kind():
