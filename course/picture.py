@@ -1,4 +1,8 @@
-"""The README's picture of a page: chapter 3 in Chromium, scrolled to where the sky answers."""
+"""The pictures that are made and not drawn: the sky of the first screen, the card of a link's preview, icons, the README's.
+
+`python -m course picture` makes them in this order, each from the ones before and from the built site. JPEG for
+photographs, PNG for the rest.
+"""
 
 import io
 
@@ -7,25 +11,87 @@ from PIL import Image
 from course import ROOT, SITE
 from course.browser import launch
 
+ASSETS = ROOT / "book" / "assets"
 PAGE = "chapters/03_similarity.html"
-PLACE = "img[alt*='sky']"  # the figure to show
-OUT = ROOT / "book" / "assets" / "page.png"
+PLACE = "img[alt*='sky']"  # the figure that the README shows
+CARD = ROOT / "course" / "site" / "card.html"
+ICONS = (32, 180)  # pixels: a browser's tab, a phone's home screen
+HEIGHT = 320  # of the sky's picture, from the top of the photograph: what fits above the fold
+
+
+def sky():
+    """Chapter 3's palace: a patch of sky asks, in the chapter's own weights, sizes and colours."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from lib import plots
+    from lib.data import photograph
+    from lib.features import patch_features
+    from lib.normalise import softmax
+    from lib.patches import crop_to_patches, grid_shape
+    from lib.similarity import cosine
+
+    image = crop_to_patches(photograph("china"), 16)
+    rows, columns = grid_shape(image, 16)
+    features = patch_features(image, 16)
+    weights = softmax(cosine(features, features) / 0.1)
+    token = 60 // 16 * columns + 320 // 16
+    size = plots.WIDTH, plots.WIDTH * rows / columns
+    figure = plt.figure(figsize=size, dpi=2 * image.shape[-1] / plots.WIDTH)  # two pixels for each
+    ax = figure.add_axes((0, 0, 1, 1))
+    plots.attention_over_picture(image, weights[token], (rows, columns), token, ax=ax, gamma=0.5)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    plt.close(figure)
+    picture = Image.open(drawn).convert("RGB")
+    picture = picture.crop((0, 0, picture.width, 2 * HEIGHT))
+    picture.save(ASSETS / "sky.jpg", quality=82, optimize=True, progressive=True)
+
+
+def card(browser):
+    """What a messenger or a forum shows of a link to the course: 1200 x 630, as they all ask for."""
+    page = browser.new_page(viewport={"width": 1200, "height": 630})
+    page.goto(CARD.as_uri())
+    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    shot.save(ASSETS / "card.jpg", quality=88, optimize=True, progressive=True)
+    page.close()
+
+
+def icons(browser):
+    """The logo as PNG, for browsers and phones that take no SVG."""
+    drawing = (ASSETS / "logo.svg").read_text("utf8")
+    for size in ICONS:
+        page = browser.new_page(viewport={"width": size, "height": size})
+        page.set_content(f"<style>*{{margin:0;display:block;width:{size}px}}</style>{drawing}")
+        page.screenshot(path=ASSETS / f"icon-{size}.png", omit_background=True)
+        page.close()
+
+
+def readme(browser):
+    """A page for the README: chapter 3, scrolled to where the sky answers."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((SITE / PAGE).as_uri())
+    figure = page.locator(PLACE).first
+    figure.evaluate(
+        "image => window.scrollTo(0, image.getBoundingClientRect().top + scrollY - 150)"
+    )
+    page.wait_for_timeout(500)
+    shot = page.screenshot()
+    page.close()
+    # 256 colours are enough for a README, at a third of the size
+    Image.open(io.BytesIO(shot)).convert("RGB").quantize(256).save(
+        ASSETS / "page.png", optimize=True
+    )
 
 
 def take() -> int:
     from playwright.sync_api import sync_playwright
 
+    sky()
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto((SITE / PAGE).as_uri())
-        figure = page.locator(PLACE).first
-        figure.evaluate(
-            "image => window.scrollTo(0, image.getBoundingClientRect().top + scrollY - 150)"
-        )
-        page.wait_for_timeout(500)
-        shot = page.screenshot()
+        for make in (card, icons, readme):
+            make(browser)
         browser.close()
-    # 256 colours are enough for a README, at a third of the size
-    Image.open(io.BytesIO(shot)).convert("RGB").quantize(256).save(OUT, optimize=True)
     return 0
