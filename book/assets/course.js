@@ -41,7 +41,8 @@ const figures = [...document.querySelectorAll(".bd-article .cell_output img")].m
   return { image, button };
 });
 const fit = ({ image, button }) => {
-  button.hidden = !(image.clientWidth && image.clientWidth < 0.8 * image.naturalWidth);
+  const own = image.naturalWidth || Number(image.getAttribute("width")); // one that is still to come has only the latter
+  button.hidden = !(image.clientWidth && image.clientWidth < 0.8 * own);
 };
 if (figures.length) document.body.append(dialog);
 
