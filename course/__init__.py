@@ -7,4 +7,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = ROOT / "chapters"
-SITE = ROOT / "_build" / "html"
+HEAVY = ROOT / "_build" / "html"  # as Sphinx writes it
+SITE = ROOT / "_build" / "site"  # the light one, which is published: see course/site/slim.py

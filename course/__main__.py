@@ -35,13 +35,19 @@ def figures(arguments: argparse.Namespace) -> int:
 def book(arguments: argparse.Namespace) -> int:
     from course.build import build
 
-    return build()
+    return build(arguments.heavy)
 
 
 def serve(arguments: argparse.Namespace) -> int:
     from course.build import serve
 
-    return serve(arguments.port)
+    return serve(arguments.port, arguments.heavy)
+
+
+def weigh(arguments: argparse.Namespace) -> int:
+    from course.weigh import main
+
+    return main(arguments.heavy)
 
 
 def picture(arguments: argparse.Namespace) -> int:
@@ -71,10 +77,16 @@ def parser() -> argparse.ArgumentParser:
         sub.set_defaults(function=function)
         return sub
 
-    command(book, "Build the website from the stored outputs; runs no chapter.")
-    command(serve, "Serve the built website on this machine alone.").add_argument(
+    heavy = "the site as Sphinx writes it, with the step that makes it light left out"
+    build = command(book, "Build the website from the stored outputs; runs no chapter.")
+    build.add_argument("--heavy", action="store_true", help=heavy)
+    serving = command(serve, "Serve the built website on this machine alone.")
+    serving.add_argument(
         "--port", type=int, default=8000, help="port on the loopback (default: %(default)s)"
     )
+    serving.add_argument("--heavy", action="store_true", help=heavy)
+    weighing = command(weigh, "Print how many KB each page of the built website sends, by kind.")
+    weighing.add_argument("--heavy", action="store_true", help=heavy)
     command(run, "Derive, execute and clean chapters.").add_argument(
         "chapters", nargs="*", metavar="CH", help="chapter numbers, such as 03 (default: all)"
     )

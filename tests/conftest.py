@@ -1,18 +1,15 @@
 """What several test files share: the built site, a browser, a copy of the project as a repository."""
 
-import functools
-import http.server
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from course import ROOT, SITE
+from course import HEAVY, ROOT, SITE
 from course.browser import launch
-from course.build import Handler
+from course.build import served
 
 
 def project_files() -> list[Path]:
@@ -40,11 +37,15 @@ def site() -> Path:
 @pytest.fixture(scope="session")
 def address(site) -> str:
     """Where the built site is served while tests run."""
-    handler = functools.partial(Handler, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with served(site) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def heavy_address(site) -> str:
+    """Where the same site is served without the step that makes it light."""
+    with served(HEAVY) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def test_a_chapter_is_added_by_the_words_alone(copy_of_the_project):
 
     assert "99_empty" in run("course", "run", "99")
     run("course", "book")
-    assert "99. Nothing yet" in (home / "_build/html/chapters/99_empty.html").read_text("utf8")
+    assert "99. Nothing yet" in (home / "_build/site/chapters/99_empty.html").read_text("utf8")
     # the checks that every chapter gets: nbval with its memory limit, freshness, launch links, the rules of a chapter
     tests = ["tests/test_notebooks.py", "tests/test_site.py", "chapters/99_empty.ipynb"]
     chosen = "99_empty or peak or Cell"
