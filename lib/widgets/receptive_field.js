@@ -1,5 +1,16 @@
 // How far does a convolution see? The same in torch: lib/widgets/receptive_field.py.
 const SIDE = 64, NEVER = -1;
+const LOOK = `
+  .place { position: relative; flex: none; }
+  .place > * { position: absolute; inset: 0; width: 100%; height: 100%; overflow: hidden; }
+  .facts { flex: 1 1 15rem; }
+  .facts th { text-align: left; padding-left: 0; }
+  .facts .part { color: var(--ink); font-weight: 650; padding-top: 0.6rem; }
+  .facts tbody:first-child .part { padding-top: 0; }
+  .facts .unit { text-align: left; padding-left: 0; color: var(--soft); }
+  .legend { display: flex; align-items: center; gap: 0.5rem; font-size: 0.85rem; }
+  .legend[hidden] { display: none; }
+  .legend canvas { width: 6rem; height: 0.75rem; }`;
 
 const dilationOf = (kind, layer) => (kind === "doubling" ? 2 ** layer : kind);
 
@@ -46,17 +57,18 @@ export default {
     ui.again();
 
     const photo = kit.rows(kit.unpack(get("photo"), "u1"), 3);
-    const canvas = html("canvas", { style: "position: absolute; inset: 0; width: 100%; height: 100%", "aria-hidden": "true" });
+    const canvas = html("canvas", { "aria-hidden": "true" });
     const plate = svg("rect", { fill: "transparent" }), over = svg("g", { "pointer-events": "none" });
-    const mark = (shape) => svg("g", {}, shape, svg("text", { "text-anchor": "middle", y: 4.5, style: "font-weight: 700" }));
     const style = { fill: "var(--panel)", stroke: "var(--orange)", "stroke-width": 2 };
-    const a = mark(svg("circle", { r: 10, ...style })), b = mark(svg("path", { d: "M 0 -13 L 13 0 L 0 13 L -13 0 Z", ...style }));
-    a.lastChild.textContent = "A"; b.lastChild.textContent = "B";
+    const mark = (letter, shape) => svg("g", {}, shape, svg("text", { "text-anchor": "middle", y: 4.5, style: "font-weight: 700" }, letter));
+    const a = mark("A", svg("circle", { r: 10, ...style })), b = mark("B", svg("path", { d: "M 0 -13 L 13 0 L 0 13 L -13 0 Z", ...style }));
     a.setAttribute("pointer-events", "none");
-    const drawing = svg("svg", { style: "position: absolute; inset: 0; overflow: hidden" }, plate, over, a, b);
-    const place = html("div", { style: "position: relative; flex: none" }, canvas, drawing);
-    const facts = html("div", { style: "flex: 1 1 13rem" });
-    ui.stage.append(place, facts);
+    const drawing = svg("svg", {}, plate, over, a, b);
+    const place = html("div", { class: "place" }, canvas, drawing);
+    const facts = html("table", {}), many = html("span", {}), bar = html("canvas", { "aria-hidden": "true" });
+    const legend = html("p", { class: "legend" }, "none", bar, many);
+    kit.paint(bar, Array.from({ length: 64 }, (_, i) => i / 63), 64, (t) => kit.sequential(t).map((x) => 0.75 * x + 32)); // as in the picture, over mid-grey
+    ui.stage.append(html("style", {}, LOOK), place, html("div", { class: "facts" }, facts, legend));
 
     const name = (r, c) => `row ${r + 1}, column ${c + 1}`;
     const tellA = kit.picker(plate, {
@@ -97,17 +109,23 @@ export default {
         return flat[i] > 0 ? photo[i] : panel.map((x) => 0.7 * x + 0.3 * grey);
       });
       const at = (row, column) => `translate(${(column + 0.5) * cell} ${(row + 0.5) * cell})`;
-      a.setAttribute("transform", at(r, c)); b.setAttribute("transform", at(br, bc));
+      // The letter stands above its pixel (below, at the upper edge), so that a small window isn't covered.
+      const off = Math.min(reach, 2) + Math.ceil(14 / cell);
+      a.setAttribute("transform", at(r - off < 1 ? r + off : r - off, kit.clamp(c, 2, SIDE - 3))); b.setAttribute("transform", at(br, bc));
       const frame = { x: (c - reach) * cell, y: (r - reach) * cell, width: window * cell, height: window * cell, fill: "none" };
-      over.replaceChildren(svg("rect", { ...frame, stroke: "var(--panel)", "stroke-width": 4 }), svg("rect", { ...frame, stroke: "var(--orange)", "stroke-width": 2 }));
+      const pixel = { x: c * cell - 1, y: r * cell - 1, width: cell + 2, height: cell + 2, fill: "none" };
+      over.replaceChildren(...[frame, pixel].flatMap((box) => [
+        svg("rect", { ...box, stroke: "var(--panel)", "stroke-width": 4 }), svg("rect", { ...box, stroke: "var(--orange)", "stroke-width": 2 })]));
       tellA(); tellB();
       b.setAttribute("aria-valuetext", name(br, bc));
 
-      const row = (label, value, unit) => html("tr", {}, html("th", { scope: "row", style: "text-align: left" }, label), html("td", {}, value), html("td", { style: "text-align: left; padding-left: 0" }, unit));
-      const part = (title, ...lines) => [html("p", { style: "margin: 0 0 0.2rem; font-weight: 650" }, title), html("table", { style: "margin-bottom: 0.8rem" }, ...lines)];
+      const row = (label, value, unit = "") => html("tr", {}, html("th", { scope: "row" }, label), html("td", {}, value), html("td", { class: "unit" }, unit));
+      const part = (title, ...lines) => html("tbody", {}, html("tr", {}, html("th", { scope: "rowgroup", colspan: 3, class: "part" }, title)), ...lines);
       facts.replaceChildren(
-        ...part("What reaches A", row("pixels", whole(seen), ""), row("of the picture", share, "%"), row("window", whole(window), "in a row"), row("half of all paths from", whole(half), "pixels")),
-        ...part("How long news takes", row("B to A, such layers", needed === NEVER ? "–" : whole(needed), needed === NEVER ? "never" : ""), row("recurrent, row by row", whole(steps), "steps")));
+        part("What reaches A", row("pixels", whole(seen)), row("of the picture", share, "%"), row("from end to end", whole(window), "pixels"), row("half the paths from", whole(half), half === 1 ? "pixel" : "pixels")),
+        part("How long news takes from B", row("through such layers", needed === NEVER ? "never" : whole(needed), needed === NEVER ? "" : needed === 1 ? "layer" : "layers"), row("recurrent, row by row", whole(steps), steps === 1 ? "step" : "steps")));
+      legend.hidden = view !== "paths";
+      many.textContent = `${most.toLocaleString("en-GB", { notation: "compact", compactDisplay: "long" })} paths`;
       const paths = kit.rows(flat, SIDE), gaps = { 1: "", 2: " with dilation 2", doubling: " with dilation 1, 2, 4 and so on" }[kind];
       const news = steps === 0 ? "B is A itself." : `News from B, ${name(br, bc)}, ${needed === NEVER ? "never arrives, however many such layers there are" : `takes ${needed} such layer${needed === 1 ? "" : "s"}`}; a recurrent network takes ${whole(steps)} steps in a row between the two.`;
       ui.show({ paths, seen, window, half, needed, steps },
