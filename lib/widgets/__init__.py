@@ -5,6 +5,8 @@ Without a kernel, on the website, they live all the same. `lib` itself doesn't n
 but the chapters.
 """
 
+from lib.widgets.cost import Cost
+from lib.widgets.receptive_field import ReceptiveField
 from lib.widgets.softmax import SoftmaxBars
 
-__all__ = ["SoftmaxBars"]
+__all__ = ["Cost", "ReceptiveField", "SoftmaxBars"]

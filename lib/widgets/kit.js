@@ -110,10 +110,11 @@ const kit = (() => {
     };
 
     const bound = (trait, update) => { model.on(`change:${trait}`, update); stops.push(() => model.off(`change:${trait}`, update)); update(); };
-    const slider = ({ trait, label, min, max, step = 1, text = String }) => {
+    // From `min` to `max`, or along a list of `values`.
+    const slider = ({ trait, label, values, min = 0, max = values?.length - 1, step = 1, text = String }) => {
       const id = fresh(), out = html("span", { class: "value", "aria-hidden": "true" }); // the slider says it itself
-      const input = html("input", { type: "range", id, min, max, step, oninput: () => set(trait, Number(input.value)) });
-      bound(trait, () => { const v = model.get(trait); input.value = v; out.textContent = text(v); input.setAttribute("aria-valuetext", text(v)); });
+      const input = html("input", { type: "range", id, min, max, step, oninput: () => set(trait, values ? values[input.value] : Number(input.value)) });
+      bound(trait, () => { const v = model.get(trait); input.value = values ? values.indexOf(v) : v; out.textContent = text(v); input.setAttribute("aria-valuetext", text(v)); });
       const box = html("div", { class: "control" }, html("label", { for: id }, label, out), input);
       controls.append(box);
       return box;
