@@ -5,6 +5,8 @@ Without a kernel, on the website, they live all the same. `lib` itself doesn't n
 but the chapters.
 """
 
+from lib.widgets.query_key import QueryKey
 from lib.widgets.softmax import SoftmaxBars
+from lib.widgets.word_plane import WordPlane
 
-__all__ = ["SoftmaxBars"]
+__all__ = ["QueryKey", "SoftmaxBars", "WordPlane"]
