@@ -6,7 +6,15 @@ but the chapters.
 """
 
 from lib.widgets.cost import Cost
+from lib.widgets.query_key import QueryKey
 from lib.widgets.receptive_field import ReceptiveField
 from lib.widgets.softmax import SoftmaxBars
+from lib.widgets.word_plane import WordPlane
 
-__all__ = ["Cost", "ReceptiveField", "SoftmaxBars"]
+__all__ = [
+    "Cost",
+    "QueryKey",
+    "ReceptiveField",
+    "SoftmaxBars",
+    "WordPlane",
+]

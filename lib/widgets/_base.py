@@ -75,6 +75,29 @@ class Switch(traitlets.Bool):
         self.tag(sync=True)
 
 
+class Points(traitlets.List):
+    """A list of `least` to `most` points of the plane, each [x, y], its numbers from `low` to `high`."""
+
+    def __init__(self, default, least, most, low, high):
+        super().__init__(default_value=default)
+        self.least, self.most, self.low, self.high = least, most, low, high
+        self.tag(sync=True)
+
+    def validate(self, owner, value):
+        value = value.tolist() if isinstance(value, Tensor) else value
+        expected = (
+            f"{self.least} to {self.most} points [x, y], numbers from {self.low} to {self.high}"
+        )
+        try:
+            points = [[float(x), float(y)] for x, y in value]
+        except (TypeError, ValueError):
+            raise bad(self.name, value, expected) from None
+        fits = all(self.low <= number <= self.high for point in points for number in point)
+        if not (fits and self.least <= len(points) <= self.most):
+            raise bad(self.name, value, expected)
+        return super().validate(owner, points)
+
+
 class Data(traitlets.Unicode):
     """What the browser needs and nobody changes: numbers packed as text."""
 

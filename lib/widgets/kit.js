@@ -38,7 +38,9 @@ const kit = (() => {
   const signed = ramp("7f3b08974907b25706c96d0de08214ef9e3cfcb761fdcc8cfee0b6faecd7f6f6f7e8e9f1d8daebc5c2deb1aad1988dbe8073ac6a4c9a5326873f12682d004b");
   const diverging = (t) => signed((t + 1) / 2);
   const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
-  const inkOn = ([r, g, b]) => (0.2126 * r + 0.7152 * g + 0.0722 * b > 120 ? "#111" : "#fff"); // a number on a coloured cell
+  const light = (c) => { const x = c / 255; return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4; };
+  // A number on a coloured cell: black or white, whichever has the larger contrast (WCAG 2.2), which is never below 4.5.
+  const inkOn = ([r, g, b]) => (0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b) > 0.179 ? "#000" : "#fff");
 
   // ---- elements -------------------------------------------------------------------------------------------------------
   const build = (make) => (tag, attributes = {}, ...children) => {
@@ -202,6 +204,84 @@ const kit = (() => {
     return tell;
   };
 
+  // ---- a square plane from -reach to reach: axes, arrows, and places to and fro -------------------------------------------
+  // Draw into `layer` in pixels, `at([x, y])`; put handles into `grips`, which stay when the layer is drawn anew.
+  const plane = (reach, label) => {
+    const axes = svg("g", { "aria-hidden": "true" }), layer = svg("g", { "aria-hidden": "true" }), grips = svg("g");
+    const drawing = svg("svg", { role: "group", "aria-label": label }, axes, layer, grips);
+    let size = 0;
+    const at = ([x, y]) => [(x / reach + 1) * size / 2, (1 - y / reach) * size / 2];
+    const toData = (px, py) => {
+      const box = drawing.getBoundingClientRect();
+      return [((px - box.left) / box.width * 2 - 1) * reach, (1 - (py - box.top) / box.height * 2) * reach].map((v) => Math.round(v * 100) / 100);
+    };
+    const resize = (to) => {
+      if (to === size) return;
+      size = to;
+      for (const [key, value] of Object.entries({ viewBox: `0 0 ${to} ${to}`, width: to, height: to })) drawing.setAttribute(key, value);
+      const whole = Math.floor(reach), ticks = Array.from({ length: 2 * whole + 1 }, (_, i) => i - whole), middle = to / 2;
+      axes.replaceChildren(
+        svg("rect", { width: to, height: to, rx: 6, fill: "var(--panel)", stroke: "var(--line)", "stroke-width": 0.5 }),
+        ...ticks.flatMap((t) => {
+          const [x, y] = at([t, t]), look = { stroke: "var(--line)", "stroke-width": t === 0 ? 1 : 0.4, opacity: t === 0 ? 1 : 0.5 };
+          const word = t && t % 2 === 0 ? [svg("text", { x, y: middle + 15, "text-anchor": "middle", class: "soft" }, number(t, 0)),
+            svg("text", { x: middle - 6, y: y + 4, "text-anchor": "end", class: "soft" }, number(t, 0))] : [];
+          return [svg("line", { x1: x, x2: x, y1: 0, y2: to, ...look }), svg("line", { x1: 0, x2: to, y1: y, y2: y, ...look }), ...word];
+        }));
+    };
+    // An arrow from the origin; a hollow one is dashed and has an open head, so that it is told apart without its colour.
+    const arrow = (tip, colour, { hollow = false, width = 2.5, opacity = 1 } = {}) => {
+      const [x, y] = at(tip), [x0, y0] = at([0, 0]), length = Math.hypot(x - x0, y - y0);
+      if (length < 1) return svg("circle", { cx: x, cy: y, r: 4, fill: hollow ? "var(--panel)" : colour, stroke: colour, "stroke-width": 2, opacity });
+      const [dx, dy] = [(x - x0) / length, (y - y0) / length], head = Math.min(11, length), half = head * 0.45;
+      const [bx, by] = [x - head * dx, y - head * dy];
+      return svg("g", { opacity, stroke: colour, "stroke-width": width, fill: hollow ? "var(--panel)" : colour },
+        svg("line", { x1: x0, y1: y0, x2: bx, y2: by, "stroke-dasharray": hollow ? "5 4" : null }),
+        svg("path", { d: `M ${x} ${y} L ${bx - half * dy} ${by + half * dx} L ${bx + half * dy} ${by - half * dx} z`, "stroke-width": 1.5, "stroke-linejoin": "round" }));
+    };
+    // A name beside a tip and not beyond it, where a longer arrow may pass; it stays within the plane.
+    const name = (tip, text, colour, { turn = -50, gap = 13, weight = 600, opacity = 1 } = {}) => {
+      const angle = Math.atan2(tip[1], tip[0]) + turn * Math.PI / 180, [x, y] = at(tip), right = Math.cos(angle) >= 0, wide = 7.5 * text.length;
+      return svg("text", { x: right ? clamp(x + gap * Math.cos(angle), 3, size - wide) : clamp(x + gap * Math.cos(angle), wide, size - 3),
+        y: clamp(y - gap * Math.sin(angle) + 4, 12, size - 4), "text-anchor": right ? "start" : "end", "font-weight": weight, opacity,
+        style: `fill: ${colour}; stroke: var(--panel); stroke-width: 4px; paint-order: stroke; stroke-linejoin: round` }, text);
+    };
+    return { drawing, layer, grips, at, toData, resize, arrow, name, size: () => size };
+  };
+
+  // ---- a matrix with names, as a table: a number and its colour in each cell; a row is a query ------------------------------
+  // `choose(row)` makes the names of the rows buttons. `update` takes a value for each cell (null: there is none), and may
+  // mark cells ([row, column] pairs) and add a last column of text.
+  const matrix = (title, { choose, rows: asks = "query", columns: asked = "key", last } = {}) => {
+    const words = html("span", {}, title), caption = html("caption", {}, words, html("span", { class: "soft" }, ` row: ${asks}, column: ${asked}`)), table = html("table", { class: "matrix" }, caption);
+    let built = "", cells = [], lasts = [], buttons = [];
+    const build = (names) => {
+      buttons = names.map((word, i) => choose && html("button", { type: "button", onclick: () => choose(i) }, word));
+      cells = names.map(() => names.map(() => html("td")));
+      lasts = names.map(() => html("td", { class: "last" }));
+      table.replaceChildren(caption,
+        html("thead", {}, html("tr", {}, html("td", { class: "corner" }), ...names.map((word) => html("th", { scope: "col" }, word)), ...(last ? [html("th", { scope: "col" }, last)] : []))),
+        html("tbody", {}, ...names.map((word, i) => html("tr", {}, html("th", { scope: "row" }, buttons[i] ?? word), ...cells[i], ...(last ? [lasts[i]] : [])))));
+    };
+    const update = (names, values, { colour, chosen, marks = [], ends = [] } = {}) => {
+      const most = Math.max(...values.flat().map(Math.abs)), digits = most < 10 ? 2 : most < 100 ? 1 : 0; // columns stay narrow
+      if (built !== (built = names.join("\n"))) build(names);
+      values.forEach((row, i) => {
+        row.forEach((v, j) => {
+          const cell = cells[i][j], rgb = v === null ? null : colour(v);
+          cell.textContent = v === null ? "–" : number(v, digits);
+          cell.style.background = rgb ? css(rgb) : "none";
+          cell.style.color = rgb ? inkOn(rgb) : "inherit";
+          cell.classList.toggle("marked", marks.some(([r, c]) => r === i && c === j));
+        });
+        lasts[i].textContent = ends[i] ?? "";
+        buttons[i]?.setAttribute("aria-pressed", i === chosen);
+        cells[i][0].parentElement.classList.toggle("chosen", i === chosen);
+      });
+    };
+    return { table, update, title: (text) => { words.textContent = text; } };
+  };
+
   const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   // ---- weights as a picture: one canvas pixel a cell, stretched by CSS ----------------------------------------------------
@@ -213,5 +293,5 @@ const kit = (() => {
     context.putImageData(image, 0, 0);
   };
 
-  return { dot, transpose, matmul, softmax, clamp, unpack, rows, sequential, diverging, css, inkOn, html, svg, number, fresh, frame, picker, handle, still, paint };
+  return { dot, transpose, matmul, softmax, clamp, unpack, rows, sequential, diverging, css, inkOn, html, svg, number, fresh, frame, picker, handle, plane, matrix, still, paint };
 })();
