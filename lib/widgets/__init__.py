@@ -6,6 +6,7 @@ but the chapters.
 """
 
 from lib.widgets.patch_attention import PatchAttention
+from lib.widgets.shuffle import Shuffle
 from lib.widgets.softmax import SoftmaxBars
 
-__all__ = ["PatchAttention", "SoftmaxBars"]
+__all__ = ["PatchAttention", "Shuffle", "SoftmaxBars"]

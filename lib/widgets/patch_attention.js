@@ -83,7 +83,7 @@ export default {
       kit.paint(layer, weights, COLUMNS, (w) => [...tint(Math.sqrt(w / largest)), 166]); // 166 of 255: 65 %
       // A ring around the patch that asks, never smaller than 16 px: white within black, seen on anything.
       const side = Math.max(cell, 16), x = ((patch % COLUMNS) + 0.5) * cell - side / 2, y = (Math.floor(patch / COLUMNS) + 0.5) * cell - side / 2;
-      const ring = (stroke, thick) => svg("rect", { x, y, width: side, height: side, rx: 2, fill: "none", stroke, "stroke-width": thick });
+      const ring = (stroke, thick) => svg("rect", { x, y, width: side, height: side, rx: 2, fill: "none", stroke, "stroke-width": thick, "pointer-events": "none" });
       marks.setAttribute("viewBox", `0 0 ${width} ${height}`);
       marks.replaceChildren(ring("#000", 5), ring("#fff", 2.5));
       most.textContent = number(largest, 4);
