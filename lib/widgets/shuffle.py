@@ -90,7 +90,7 @@ class Shuffle(Interactive):
         return self.layer(list(range(COUNT)))[0], self.layer(self.order)[0][back]
 
     def compute(self) -> dict[str, Tensor]:
-        """`differences` (24,): the largest of each output, `mean`: that of their means; `weights` (24,) of the chosen."""
+        """`differences` (24,): the largest of each output; `mean`: of their means; `weights` (24,): of the chosen."""
         one, other = self.outputs()
         back = torch.tensor(self.order).argsort()
         return {
