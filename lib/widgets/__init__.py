@@ -6,15 +6,19 @@ but the chapters.
 """
 
 from lib.widgets.cost import Cost
+from lib.widgets.patch_attention import PatchAttention
 from lib.widgets.query_key import QueryKey
 from lib.widgets.receptive_field import ReceptiveField
+from lib.widgets.shuffle import Shuffle
 from lib.widgets.softmax import SoftmaxBars
 from lib.widgets.word_plane import WordPlane
 
 __all__ = [
     "Cost",
+    "PatchAttention",
     "QueryKey",
     "ReceptiveField",
+    "Shuffle",
     "SoftmaxBars",
     "WordPlane",
 ]

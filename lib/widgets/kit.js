@@ -112,11 +112,14 @@ const kit = (() => {
     };
 
     const bound = (trait, update) => { model.on(`change:${trait}`, update); stops.push(() => model.off(`change:${trait}`, update)); update(); };
-    // From `min` to `max`, or along a list of `values`.
-    const slider = ({ trait, label, values, min = 0, max = values?.length - 1, step = 1, text = String }) => {
+    // From `min` to `max`, or along a list of `values` where they aren't evenly spaced.
+    const slider = ({ trait, label, min, max, step = 1, text = String, values }) => {
       const id = fresh(), out = html("span", { class: "value", "aria-hidden": "true" }); // the slider says it itself
-      const input = html("input", { type: "range", id, min, max, step, oninput: () => set(trait, values ? values[input.value] : Number(input.value)) });
-      bound(trait, () => { const v = model.get(trait); input.value = values ? values.indexOf(v) : v; out.textContent = text(v); input.setAttribute("aria-valuetext", text(v)); });
+      const toTrait = (at) => (values ? values[at] : at);
+      const toPlace = (v) => (values ? values.reduce((best, x, i) => (Math.abs(x - v) < Math.abs(values[best] - v) ? i : best), 0) : v);
+      const limits = values ? { min: 0, max: values.length - 1, step: 1 } : { min, max, step };
+      const input = html("input", { type: "range", id, ...limits, oninput: () => set(trait, toTrait(Number(input.value))) });
+      bound(trait, () => { const v = model.get(trait); input.value = toPlace(v); out.textContent = text(v); input.setAttribute("aria-valuetext", text(v)); });
       const box = html("div", { class: "control" }, html("label", { for: id }, label, out), input);
       controls.append(box);
       return box;
