@@ -142,7 +142,7 @@ export default {
         }),
       }[step]();
       worked.replaceChildren(...first, html("br"), ...second);
-      worked.style.minHeight = all ? "3.2em" : "6.4em"; // so that nothing below jumps
+      worked.style.minHeight = all ? "3.2em" : "4.8em"; // so that little below jumps
       ui.show({ ...tables, terms, value: tables[step][i][column] }, `${STEPS[step]}: ${says}`);
     });
     return ui.stop;
