@@ -6,6 +6,7 @@ but the chapters.
 """
 
 from lib.widgets.cost import Cost
+from lib.widgets.matrix_product import MatrixProduct
 from lib.widgets.patch_attention import PatchAttention
 from lib.widgets.query_key import QueryKey
 from lib.widgets.receptive_field import ReceptiveField
@@ -15,6 +16,7 @@ from lib.widgets.word_plane import WordPlane
 
 __all__ = [
     "Cost",
+    "MatrixProduct",
     "PatchAttention",
     "QueryKey",
     "ReceptiveField",

@@ -167,7 +167,7 @@ const kit = (() => {
       choose(Math.floor(((event.clientY - box.top) / box.height) * n), Math.floor(((event.clientX - box.left) / box.width) * m));
     };
     element.addEventListener("click", point);
-    element.addEventListener("pointermove", (event) => { if (hover || (event.buttons === 1 && event.pointerType === "mouse")) point(event); });
+    element.addEventListener("pointermove", (event) => { if (event.pointerType === "mouse" && (hover || event.buttons === 1)) point(event); });
     element.addEventListener("keydown", (event) => {
       const [r, c] = get(), [n, m] = size();
       const to = { ArrowUp: [r - 1, c], ArrowDown: [r + 1, c], ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1],

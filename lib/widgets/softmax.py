@@ -49,40 +49,56 @@ class SoftmaxBars(Interactive):
         self.scores = torch.stack(rows).float()  # (dims, keys)
         super().__init__(drawn=pack(self.scores), **traits)
 
+    def raw_scores(self) -> Tensor:
+        """q · k of each key that is shown (keys,), neither divided nor cooled."""
+        return self.scores[DIMS.index(self.dim), : self.count].double()
+
     def compute(self) -> dict[str, Tensor]:
-        """`weights` (keys,), `gradient` (keys,): how each weight answers to the chosen score, `largest`, `shared`."""
-        scores = self.scores[DIMS.index(self.dim), : self.count].double()
-        if self.scaled:
-            scores = scores / math.sqrt(self.dim)
+        """Of (keys,): `weights`; `other`, the weights if scores were divided (or not) the other way; `gradient`, how
+        each weight answers to the chosen score. And numbers: the `largest` weight, and how many keys `shared`, if they
+        had shared evenly (the exponential of the entropy)."""
+        scores = self.raw_scores()
+        divided = scores / math.sqrt(self.dim)
+        this, other = (divided, scores) if self.scaled else (scores, divided)
 
         def weigh(scores: Tensor) -> Tensor:
             return normalise.softmax(scores / self.temperature)
 
-        weights = weigh(scores)
-        chosen = min(self.chosen, self.count - 1)
-        jacobian = torch.autograd.functional.jacobian(weigh, scores)  # (weight j, score k)
+        weights = weigh(this)
+        jacobian = torch.autograd.functional.jacobian(weigh, this)  # (weight j, score k)
         entropy = -torch.special.xlogy(weights, weights).sum()
         return {
             "weights": weights,
-            "gradient": jacobian[:, chosen],
+            "other": weigh(other),
+            "gradient": jacobian[:, min(self.chosen, self.count - 1)],
             "largest": weights.max(),
             "shared": entropy.exp(),
         }
 
     def describe(self) -> str:
         now, chosen = self.compute(), min(self.chosen, self.count - 1)
-        scale = "divided by √d" if self.scaled else "not scaled"
+        scale, other = (
+            ("divided by √d", "not divided") if self.scaled else ("not divided", "divided")
+        )
         return (
             f"Softmax over {self.count} scores, d = {self.dim}, {scale}, temperature {self.temperature:g}: the largest "
-            f"weight is {now['largest']:.2f}, as if {now['shared']:.1f} keys shared evenly. Key {chosen + 1} has "
-            f"{now['weights'][chosen]:.2f}; a little more score adds {now['gradient'][chosen]:.3f} times as much to it."
+            f"weight is {now['largest']:.2f}, as if {now['shared']:.1f} keys shared evenly ({other}, the largest is "
+            f"{now['other'].max():.2f}). Key {chosen + 1} has {now['weights'][chosen]:.2f} and gains "
+            f"{now['gradient'][chosen]:.3f} for each unit that its score grows."
         )
 
     def picture(self):
         now, places = self.compute(), range(1, self.count + 1)
-        figure, (upper, lower) = plt.subplots(2, 1, figsize=(plots.WIDTH, 3.8), sharex=True)
-        upper.bar(places, now["weights"].tolist(), color=plots.COLOURS[0])
+        chosen, most = min(self.chosen, self.count - 1), 0.25 / self.temperature
+        names = ("divided by √d", "not divided")[:: 1 if self.scaled else -1]
+        colours = [plots.COLOURS[int(place == chosen)] for place in range(self.count)]
+        figure, (upper, lower) = plt.subplots(2, 1, figsize=(plots.WIDTH, 4), sharex=True)
+        upper.bar(places, now["weights"].tolist(), color=colours, label=names[0])
+        upper.bar(places, now["other"].tolist(), fill=False, edgecolor=plots.INK, label=names[1])
+        upper.axhline(1 / self.count, color=plots.INK, linestyle="--", linewidth=1)
         upper.set(ylabel="weight", ylim=(0, 1))
-        lower.bar(places, now["gradient"].tolist(), color=plots.COLOURS[1])
-        lower.set(xlabel="key", ylabel=f"change with\nscore {self.chosen + 1}", ylim=(-0.26, 0.26))
+        upper.legend(loc="upper right", labelcolor=plots.INK)
+        lower.axhline(0, color=plots.INK, linewidth=0.8)
+        lower.bar(places, now["gradient"].tolist(), color=colours)
+        lower.set(xlabel="key", ylabel=f"change with\nscore {chosen + 1}", ylim=(-most, most))
         return figure
