@@ -35,6 +35,22 @@ class Page:
     text: str
     sheets: list[Path] = field(default_factory=list)  # in the order in which they count
     scripts: list[Path] = field(default_factory=list)
+    # Where the site's root is, for the one page that may be shown at any address: the 404 page, "/name-of-the-site/".
+    root: str | None = None
+
+    def local(self, address: str) -> Path:
+        """The file in the site that an address on this page means."""
+        address = re.split(r"[?#]", address)[0]
+        if self.root and address.startswith(self.root):
+            return Path(address.removeprefix(self.root))
+        path = os.path.normpath(self.path.parent / address)
+        return Path(PurePosixPath(Path(path).as_posix()))
+
+    def away(self, file: Path) -> str:
+        """The address of that file on this page."""
+        if self.root:
+            return self.root + file.as_posix()
+        return Path(os.path.relpath(file, self.path.parent)).as_posix()
 
 
 def attribute(tag: str, name: str) -> str | None:
@@ -42,20 +58,10 @@ def attribute(tag: str, name: str) -> str | None:
     return found[1] if found else None
 
 
-def local(page: Path, address: str) -> Path:
-    """The file in the site that an address on that page means."""
-    path = os.path.normpath(page.parent / re.split(r"[?#]", address)[0])
-    return Path(PurePosixPath(Path(path).as_posix()))
-
-
-def away(page: Path, file: Path) -> str:
-    """The address of that file on that page."""
-    return Path(os.path.relpath(file, page.parent)).as_posix()
-
-
 def read(path: Path, text: str) -> Page:
     """Take out of a page what the light site loads in another way, and note what it needs."""
-    page = Page(path, text)
+    absolute = re.search(r'href="(/(?:[^/"]+/)*)_static/', text)
+    page = Page(path, text, root=absolute and absolute[1])
     body = text.partition("<body")[2]
 
     def script(match):
@@ -65,7 +71,7 @@ def read(path: Path, text: str) -> Page:
             return "" if "DOCUMENTATION_OPTIONS.pagename" in match[2] else match[0]
         if re.match(r"\w+:|//", source):
             return match[0]
-        file = local(path, source)
+        file = page.local(source)
         need = KNOWN.get(file.name)
         if need == "" or (need and not re.search(need, body)):
             return ""
@@ -76,7 +82,7 @@ def read(path: Path, text: str) -> Page:
     def link(match):
         kind, address = attribute(match[0], "rel"), attribute(match[0], "href")
         if kind == "stylesheet" and not re.match(r"\w+:|//", address):
-            page.sheets.append(local(path, address))
+            page.sheets.append(page.local(address))
             return ""
         return "" if kind == "preload" else match[0]
 
@@ -90,16 +96,16 @@ def write(
     """The page's text. `pictures`: a picture's path -> its path in the light site, width and height."""
     if not page.sheets:  # an address that only leads on to another
         return page.text
-    head = f'<link rel="stylesheet" href="{away(page.path, sheet)}">'
+    head = f'<link rel="stylesheet" href="{page.away(sheet)}">'
     if icons:  # asked for at once, not only when the style sheet has been read
-        head += f'\n<link rel="preload" as="font" type="font/woff2" crossorigin href="{away(page.path, icons)}">'
-    head += f'\n<script defer src="{away(page.path, script)}"></script>'
+        head += f'\n<link rel="preload" as="font" type="font/woff2" crossorigin href="{page.away(icons)}">'
+    head += f'\n<script defer src="{page.away(script)}"></script>'
     figures = 0
 
     def image(match):
         nonlocal figures
         tag, address = match[0], attribute(match[0], "src")
-        old = local(page.path, address) if address else None
+        old = page.local(address) if address else None
         if old in pictures:
             new, width, height = pictures[old]
             extra = ' decoding="async"'
@@ -108,7 +114,7 @@ def write(
             if figures:
                 extra += ' loading="lazy"'  # the first may stand on the first screen
             figures += 1
-            return tag.replace(f'src="{address}"', f'src="{away(page.path, new)}"{extra}')
+            return tag.replace(f'src="{address}"', f'src="{page.away(new)}"{extra}')
         if "_static/images/logo_" in (address or ""):  # in menus that are closed
             return tag.replace("<img", '<img loading="lazy"', 1)
         return tag
