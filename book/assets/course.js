@@ -23,7 +23,7 @@ const open = (image) => {
   [copy.src, copy.alt] = [image.src, image.alt];
   dialog.showModal(); // the browser keeps the focus inside, closes at Escape, and puts the focus back
 };
-const figures = [...document.querySelectorAll(".bd-article .cell_output img")].map((image) => {
+const figures = [...document.querySelectorAll(".bd-article .cell_output img:not(.interactive)")].map((image) => {
   const frame = document.createElement("div");
   frame.className = "figure-frame";
   const button = Object.assign(document.createElement("button"), {
