@@ -93,7 +93,9 @@ def parser() -> argparse.ArgumentParser:
     command(
         figures, "Put the present code of the interactive figures into the notebooks; runs no cell."
     )
-    command(picture, "Take the README's picture of a page, with Chromium.")
+    command(
+        picture, "Make the pictures of the first page, of previews and icons, and the README's."
+    )
     benchmark = command(bench, "Print the table of times and peak memory.")
     benchmark.add_argument("--save", action="store_true", help="store it in book/data/bench.json")
     benchmark.add_argument("--threads", type=int, help="for torch to use (default: its own choice)")

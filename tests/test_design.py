@@ -196,6 +196,12 @@ def test_links_and_buttons_have_the_accent(watched):
         assert [int(n) for n in re.findall(r"\d+", accent)] == list(bytes.fromhex(wanted[1:]))
 
 
+def test_the_dark_does_not_dim_the_logo_and_the_sky(watched):
+    _, tab = watched(FIRST, scheme="dark")
+    for place in (".brand img", "figure.opening img"):
+        assert tab.locator(place).evaluate("e => getComputedStyle(e).filter") == "none"
+
+
 def test_scripts_are_not_needed_for_the_dark(watched):
     _, tab = watched(PAGES[3], scheme="dark", scripts=False)
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 18, 18)"
