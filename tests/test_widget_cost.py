@@ -29,7 +29,7 @@ def test_twice_the_side(live):
     """Sixteen times the table, four times all else; and all n² are still compared, tables or tiles."""
     it = live(Cost(side=1024))
     once = it.check()
-    side = it.root.get_by_role("slider", name="side of the picture")
+    side = it.root.get_by_role("slider", name="picture side")
     for _ in range(4):
         side.press("ArrowRight")
     assert it.get("side") == 2048 and side.get_attribute("aria-valuetext") == "2,048 px"
@@ -81,10 +81,10 @@ def test_every_control(live):
     it.root.get_by_role("slider", name="heads").press("Home")
     assert it.get("heads") == 1
     it.check()
-    it.root.get_by_role("slider", name="side of the picture").press("End")
+    it.root.get_by_role("slider", name="picture side").press("End")
     assert it.get("side") == SIDES[-1] == 8192
     it.check()
-    it.root.get_by_role("slider", name="side of the picture").press("Home")
+    it.root.get_by_role("slider", name="picture side").press("Home")
     it.check()
 
 

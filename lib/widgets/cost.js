@@ -43,8 +43,8 @@ export default {
       keep: TRAITS,
     });
     const options = (values, unit = "") => values.map((v) => [v, `${v}${unit}`]);
-    ui.slider({ trait: "side", label: "side of the picture", values: SIDES, text: (v) => `${whole(v)} px` });
-    ui.slider({ trait: "heads", label: "heads in a layer", min: 1, max: 16 });
+    ui.slider({ trait: "side", label: "picture side", values: SIDES, text: (v) => `${whole(v)} px` });
+    ui.slider({ trait: "heads", label: "heads a layer", min: 1, max: 16 });
     ui.choice({ trait: "budget", label: "memory there is", options: options([2, 8, 24, 80], " GB") });
     ui.choice({ trait: "patch", label: "side of a patch, pixels", options: options([8, 16, 32]) });
     ui.choice({ trait: "window", label: "side of a window, patches", options: options([4, 8, 16]) });
@@ -105,16 +105,16 @@ export default {
         const dots = now.map((v, k) => svg("circle", { cx: toX(side), cy: toY(v), r: 4, fill: WAYS[k].colour, stroke: "var(--ground)", "stroke-width": 1.5 }));
         const extra = plot.key === "memory"
           ? [svg("line", { x1: LEFT, x2: LEFT + across, y1: toY(budget), y2: toY(budget), stroke: "var(--ink)", "stroke-width": 1 }),
-            svg("text", { x: LEFT + 4, y: toY(budget) - 4 }, `${budget} GB`),
-            ...largest.map((s, k) => svg("circle", { cx: toX(s), cy: toY(budget), r: 3.5, fill: "var(--ground)", stroke: WAYS[k].colour, "stroke-width": 1.5 }))]
-          : [svg("path", { d: path(SIDES.map((s) => besideOf((s / patch) ** 2))), fill: "none", stroke: "var(--line)", "stroke-width": 5, "stroke-opacity": 0.45 })];
-        const [behind, before] = plot.key === "memory" ? [extra.slice(0, 2), extra.slice(2)] : [extra, []]; // open circles stand on the lines
+            ...largest.map((s, k) => svg("circle", { cx: toX(s), cy: toY(budget), r: 3.5, fill: "var(--ground)", stroke: WAYS[k].colour, "stroke-width": 1.5 })),
+            svg("text", { x: LEFT + 4, y: toY(budget) - 5, style: "paint-order: stroke", stroke: "var(--ground)", "stroke-width": 4 }, `${budget} GB`)]
+          : [svg("path", { d: path(SIDES.map((s) => besideOf((s / patch) ** 2))), fill: "none", stroke: "var(--line)", "stroke-width": 5, "stroke-opacity": 0.6 })];
+        const [behind, before] = plot.key === "memory" ? [extra.slice(0, 1), extra.slice(1)] : [extra, []]; // open circles stand on the lines
         plot.lines.replaceChildren(...behind,
           svg("line", { x1: toX(side), x2: toX(side), y1: TOP, y2: TOP + HIGH, stroke: "var(--ink)", "stroke-width": 1 }),
           ...values.map((line, k) => svg("path", { d: path(line), fill: "none", stroke: WAYS[k].colour, "stroke-width": 2, "stroke-dasharray": WAYS[k].dash })), ...before, ...dots);
       });
 
-      const swatch = (colour, dash, wide = 2) => svg("svg", { width: 26, height: 8, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, stroke: colour, "stroke-width": wide, "stroke-dasharray": dash, "stroke-opacity": wide > 2 ? 0.45 : 1 }));
+      const swatch = (colour, dash, wide = 2) => svg("svg", { width: 26, height: 8, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, stroke: colour, "stroke-width": wide, "stroke-dasharray": dash, "stroke-opacity": wide > 2 ? 0.6 : 1 }));
       const row = (first, ...cells) => html("tr", {}, html("th", { scope: "row" }, ...first), ...cells.map((cell) => (cell instanceof Node ? cell : html("td", {}, cell))));
       bill.replaceChildren(
         html("thead", {}, html("tr", {}, ...["", "keeps, GB", "multiplies", `${budget} GB full at`].map((text) => html(text ? "th" : "td", text ? { scope: "col" } : {}, text)))),

@@ -52,6 +52,9 @@ class Cost(Interactive):
         """In 10⁹ multiplications."""
         return self.layers * multiplications(way, n, self.heads, self.dim, self.window) / 1e9
 
+    def _beside(self, n: int) -> float:
+        return self.layers * multiplications_beside(n, self.heads * self.dim) / 1e9
+
     def compute(self) -> dict[str, Tensor]:
         """What the picture shows, in the order of `lib.cost.WAYS`.
 
@@ -69,13 +72,12 @@ class Cost(Interactive):
             self.patch * largest_grid(lambda n, way=way: self._memory(way, n), self.budget)
             for way in WAYS
         ]
-        beside = self.layers * multiplications_beside(n, self.heads * self.dim) / 1e9
         at = SIDES.index(self.side)
         return {
             "tokens": torch.tensor(n),
             "memory": memory[:, at],
             "work": work[:, at],
-            "beside": torch.tensor(beside, dtype=torch.float64),
+            "beside": torch.tensor(self._beside(n), dtype=torch.float64),
             "largest": torch.tensor(largest),
             "memory_lines": memory,
             "work_lines": work,
@@ -95,6 +97,8 @@ class Cost(Interactive):
     def picture(self):
         now = self.compute()
         figure, axes = plt.subplots(1, 2, figsize=(plots.WIDTH, 3.6))
+        beside = [self._beside((side // self.patch) ** 2) for side in SIDES]
+        axes[1].plot(SIDES, beside, color=plots.INK, linewidth=6, alpha=0.4, label="all else")
         for ax, name in zip(axes, ("memory", "work"), strict=True):
             for i, way in enumerate(WAYS):
                 style = {"color": plots.COLOURS[(1, 0, 2, 3)[i]], "linestyle": STYLES[i]}
@@ -108,6 +112,6 @@ class Cost(Interactive):
         axes[0].text(SIDES[0], 1.2 * self.budget, f"{self.budget} GB")
         axes[0].set(title="memory kept, GB", ylim=(0.01, 1e4))
         axes[1].set(title="multiplications, 10⁹", ylim=(0.1, 1e8))
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        handles, labels = axes[1].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=5)
         return figure

@@ -114,23 +114,27 @@ class ReceptiveField(Interactive):
         )
 
     def picture(self):
-        now = self.compute()
-        reached, photo = now["paths"] > 0, self.pixels.view(SIDE, SIDE, 3) / 255
-        figure, axes = plt.subplots(1, 2, figsize=(plots.WIDTH, 3.7))
+        now, photo = self.compute(), self.pixels.view(SIDE, SIDE, 3) / 255
+        figure, axes = plt.subplots(1, 2, figsize=(plots.WIDTH, 3.9))
         faded = (1 + photo.mean(-1, keepdim=True)).expand_as(photo) / 2
-        axes[0].imshow(torch.where(reached[..., None], photo, faded).numpy())
+        axes[0].imshow(torch.where(now["paths"][..., None] > 0, photo, faded).numpy())
         axes[0].set_title(f"what reaches A: {now['seen']:,} pixels")
-        axes[1].imshow((now["paths"] / now["paths"].max()).numpy())
+        share = now["paths"].flatten() / now["paths"].max()
+        plots.attention_over_picture(photo.permute(2, 0, 1), share, (SIDE, SIDE), ax=axes[1])
         axes[1].set_title("by how many paths")
-        points = {"A": (self.column, self.row), "B": (self.from_column, self.from_row)}
-        reach = int(now["window"]) // 2
+        window = int(now["window"])
+        above = min(window // 2, 2) + 4  # a letter stands above its pixel and doesn't cover it
+        row_of_a = self.row - above if self.row > above else self.row + above
+        letters = {"A": (self.column, row_of_a), "B": (self.from_column, self.from_row)}
         for ax in axes:
-            corner = self.column - reach - 0.5, self.row - reach - 0.5
-            style = {"fill": False, "edgecolor": plots.COLOURS[1], "linewidth": 1.5}
-            ax.add_patch(Rectangle(corner, int(now["window"]), int(now["window"]), **style))
-            for letter, (x, y) in points.items():
+            for side in (window, 1):
+                corner = self.column - side / 2, self.row - side / 2
+                style = {"fill": False, "edgecolor": plots.COLOURS[1], "linewidth": 1.5}
+                ax.add_patch(Rectangle(corner, side, side, **style))
+            for letter, place in letters.items():
                 box = {"boxstyle": "circle", "facecolor": "white", "edgecolor": plots.COLOURS[1]}
-                ax.text(x, y, letter, color="black", ha="center", va="center", size=9, bbox=box)
+                style = {"color": "black", "ha": "center", "va": "center", "size": 9, "bbox": box}
+                ax.text(*place, letter, **style)
             ax.set_axis_off()
             ax.axis([-0.5, SIDE - 0.5, SIDE - 0.5, -0.5])
         return figure
