@@ -39,7 +39,7 @@ def test_symmetry_breaks_by_keyboard(live):
 
 
 def test_stretching_alone_keeps_the_scores_symmetric(live):
-    """A longer query makes its softmax sharper, and two orders differ in nothing but that the keys were not longer."""
+    """Longer queries make the softmax sharper; what breaks symmetry is the angle between the two maps."""
     it = live(QueryKey(turn_query=0))
     even = it.check()
     stretch = it.root.get_by_role("slider", name="stretch queries")

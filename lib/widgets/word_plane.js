@@ -67,7 +67,7 @@ export default {
       more.disabled = n === NAMES.length;
       fewer.disabled = n === 2;
 
-      const room = ui.room(680), size = room < 560 ? room : 310;
+      const room = ui.room(680), size = room < 560 ? room : 300;
       plane.resize(size);
       left.style.width = `${size}px`;
       const seen = now.new.map(inside), [cx, cy] = plane.at(seen[c]);
