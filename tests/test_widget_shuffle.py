@@ -120,3 +120,11 @@ def test_a_layer_with_learned_maps_notices_as_little():
         other = layer(tokens[order] + places)[0][torch.tensor(order).argsort()]
         assert ((one - other).abs().max() > 1e-3) == notices
         assert ((one.mean(0) - other.mean(0)).abs().max() > 1e-4) == notices
+
+
+def test_start_again_puts_a_taken_patch_down(live):
+    it = live(Shuffle())
+    puzzle(it).press("Enter")
+    assert "is taken" in it.says()
+    it.root.get_by_role("button", name="Start again").click()
+    assert "22 of 24" in it.says()

@@ -55,19 +55,19 @@ export default {
       line("the outputs differ at most by", each), line("their means differ at most by", pooled));
     ui.stage.append(...panels.map(({ whole }) => whole), table);
 
+    let held = -1, pressed = -1; // a place that waits for another; where the mouse went down
+    const inOrder = () => Array.from({ length: COUNT }, (_, i) => i);
     ui.button("Shuffle", () => {
       const order = [...model.get("order")];
       for (let i = COUNT - 1; i > 0; i--) { const j = Math.floor(Math.random() * (i + 1)); [order[i], order[j]] = [order[j], order[i]]; }
       held = -1;
       ui.set("order", order);
     });
-    ui.button("Put in order", () => { held = -1; ui.set("order", order0()); });
+    ui.button("Put in order", () => { held = -1; ui.set("order", inOrder()); });
     ui.tick({ trait: "positions", label: "add positions to the tokens" });
-    ui.again();
+    ui.again().addEventListener("click", () => { held = -1; ui.redraw(); });
 
     // ---- to swap: drag, or choose one place after the other ----
-    let held = -1, pressed = -1; // a place that waits for another; where the mouse went down
-    const order0 = () => Array.from({ length: COUNT }, (_, i) => i);
     const place = (i) => `row ${Math.floor(i / COLUMNS) + 1}, column ${(i % COLUMNS) + 1}`;
     const tell = kit.picker(puzzle.marks, {
       rows: ROWS, columns: COLUMNS, label: "Places of the puzzle. Enter takes a patch, and swaps it with a second one",
@@ -119,8 +119,8 @@ export default {
 
     ui.draw(["order", "positions", "chosen"], () => {
       const order = model.get("order"), chosen = model.get("chosen"), patch = order[chosen];
-      const inOrder = layer(order0()), mixed = layer(order);
-      const one = inOrder.outputs, other = back(order, mixed.outputs);
+      const straight = layer(inOrder()), mixed = layer(order);
+      const one = straight.outputs, other = back(order, mixed.outputs);
       const differences = one.map((row, i) => largest(row, other[i])), most = Math.max(...differences);
       const ofMean = largest(mean(one), mean(other));
       const weights = back(order, mixed.weights[chosen]);
