@@ -71,11 +71,18 @@ const kit = (() => {
       html("p", { class: "title", id: ids.title }, title), html("p", { class: "help", id: ids.help }, help), controls, stage, says);
     shadow.replaceChildren(html("style", {}, STYLE), root);
 
+    // JupyterLab takes arrows, Enter and single letters for itself, sliders' too: keys that are typed here stay here.
+    root.addEventListener("keydown", (event) => {
+      const leaves = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape" || (event.key === "Enter" && event.shiftKey);
+      if (!leaves) event.stopPropagation();
+    });
+
     const stops = [], drawings = [];
     const listen = (target, event, f) => { target.addEventListener(event, f); stops.push(() => target.removeEventListener(event, f)); };
 
     // The theme of whatever page this is, read from the colour of its text: works on the site, in Jupyter, Colab, VS Code.
     const readTheme = () => {
+      if (!el.isConnected) return; // JupyterLab renders first and puts it into the page then: `resized` hears of it
       const [r, g, b] = getComputedStyle(el).color.match(/[\d.]+/g).map(Number);
       const theme = r + g + b > 384 ? "dark" : "light", changed = root.dataset.theme !== theme;
       root.dataset.theme = theme;
@@ -91,7 +98,7 @@ const kit = (() => {
     // How many CSS pixels a drawing may be wide: text in it then keeps its size, on a phone too.
     const room = (most = 640) => Math.floor(Math.min(most, stage.clientWidth || most));
     let before = 0;
-    const resized = new ResizeObserver(() => { if (room(1e4) !== before) { before = room(1e4); redraw(); } });
+    const resized = new ResizeObserver(() => { readTheme(); if (room(1e4) !== before) { before = room(1e4); redraw(); } });
     resized.observe(stage);
     stops.push(() => resized.disconnect());
     // Draw now, and again whenever one of these traits, the theme or the width changes.
@@ -174,7 +181,6 @@ const kit = (() => {
         Home: [r, 0], End: [r, m - 1], PageUp: [0, c], PageDown: [n - 1, c] }[event.key];
       if (!to || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
-      event.stopPropagation(); // in Jupyter an arrow would move to another cell
       choose(...to);
     });
     tell();
@@ -200,7 +206,6 @@ const kit = (() => {
       const to = { ArrowUp: [x, y + by], ArrowDown: [x, y - by], ArrowLeft: [x - by, y], ArrowRight: [x + by, y] }[event.key];
       if (!to || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
-      event.stopPropagation();
       move(to.map((v) => Math.round(v * 1e6) / 1e6)); // 0.1 + 0.2 is 0.3 here
     });
     tell();
