@@ -5,6 +5,7 @@ Without a kernel, on the website, they live all the same. `lib` itself doesn't n
 but the chapters.
 """
 
+from lib.widgets.draw_digit import DrawDigit
 from lib.widgets.softmax import SoftmaxBars
 
-__all__ = ["SoftmaxBars"]
+__all__ = ["DrawDigit", "SoftmaxBars"]
