@@ -131,7 +131,7 @@ export default {
     ui.stage.append(html("style", {}, `
       .part { display: flex; flex-direction: column; gap: 0.25rem; } .part p { margin: 0; font-size: 0.8rem; color: var(--soft); }
       .part p b { color: var(--ink); font-weight: 600; } .sheet { background: var(--panel); } .paper { cursor: crosshair; touch-action: none; }
-      .row, .between { display: flex; flex-wrap: wrap; gap: 0.25rem; } .row button { flex: 0 0 1.9rem; padding: 0; justify-content: center; }
+      .row, .between { display: flex; flex-wrap: wrap; gap: 0.25rem; } .row button { flex: 1 1 1.55rem; max-width: 1.9rem; padding: 0; justify-content: center; }
       .between { width: 100%; justify-content: space-between; align-items: center; } .tabular { font-variant-numeric: tabular-nums; }`));
 
     // ---- controls ----
@@ -186,6 +186,8 @@ export default {
       line(at, to);
       at = to;
     });
+    // A quick stroke is no fling: else Chromium swallows the next tap, wherever it goes.
+    paper.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     paper.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const by = event.shiftKey ? BLOCK : 1, before = at;
@@ -208,9 +210,8 @@ export default {
     const cells = Array.from({ length: SMALL * SMALL }, (_, i) =>
       svg("rect", { x: (i % SMALL) * BLOCK, y: Math.floor(i / SMALL) * BLOCK, width: BLOCK, height: BLOCK, fill: "var(--ink)", "shape-rendering": "crispEdges" }));
     const asking = svg("rect", { width: CELL, height: CELL, fill: "none", stroke: "var(--orange)", "stroke-width": 3, "vector-effect": "non-scaling-stroke" });
-    const plate = svg("rect", { width: SIDE, height: SIDE, fill: "transparent" });
-    const small = svg("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, class: "sheet" }, ...cells, svg("path", { d: lines(CELL), ...grey }), frame(), asking, plate);
-    const tellPatch = kit.picker(plate, {
+    const small = svg("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, class: "sheet" }, ...cells, svg("path", { d: lines(CELL), ...grey }), frame(), asking);
+    const tellPatch = kit.picker(small, {
       rows: grid, columns: grid, label: "The picture in patches",
       get: () => [Math.floor(asks() / grid), asks() % grid],
       set: (r, c) => { ui.set("query", r * grid + c); ui.set("every", false); },
@@ -222,8 +223,9 @@ export default {
     const asksText = html("span", { style: "font-weight: 600" }), most = html("span", { class: "tabular" }), ramp = html("canvas", { style: "width: 6rem; height: 0.8rem", "aria-hidden": "true" });
     kit.paint(ramp, Array.from({ length: 64 }, (_, i) => i / 63), 64, kit.sequential);
     const part = (caption, ...children) => html("div", { class: "part" }, html("p", {}, caption), ...children);
-    const hint = html("p", {}, `${grid * grid} patches of ${patch} × ${patch}. Click one: where does it look?`);
-    ui.stage.append(part(`draw here: ${SIDE} × ${SIDE}`, paper), part(`counted: ${SMALL} × ${SMALL}`, small, hint), part("the answer", bars),
+    const hint = html("p", {}, `${grid * grid} patches of ${patch}\u00a0×\u00a0${patch}. Click one: where does it look?`);
+    const upper = [part(`draw here: ${SIDE} × ${SIDE}`, paper), part(`counted: ${SMALL} × ${SMALL}`, small, hint), part("the answer", bars)];
+    ui.stage.append(...upper,
       html("div", { class: "between" }, asksText, ui.tick({ trait: "every", label: "let all patches ask" })), groups,
       html("div", { class: "part" }, html("p", { style: "display: flex; gap: 0.4rem; align-items: center; flex-wrap: wrap" }, "weight 0", ramp, most, "The number under a map is its largest weight.")));
 
@@ -235,8 +237,6 @@ export default {
 
       // sizes in real pixels: side by side where there is room, else the answer below
       const width = ui.room(680), wide = width >= 560, big = wide ? 230 : Math.floor((width - 12) * 0.62), rest = wide ? 168 : width - 12 - big;
-      paper.setAttribute("width", big);
-      small.setAttribute("width", rest);
       drawn.setAttribute("d", inkPath(pixels));
       cells.forEach((cell, i) => cell.setAttribute("fill-opacity", counts[i] / BLOCK ** 2));
       asking.setAttribute("x", (query % grid) * CELL);
@@ -245,11 +245,11 @@ export default {
       tellPatch();
 
       const order = probabilities.map((_, k) => k).sort((a, b) => probabilities[b] - probabilities[a]), [best, second] = order;
-      const across = wide ? width - big - rest - 24 : width, step = 230 / probabilities.length, reach = across - 60;
-      bars.setAttribute("width", across);
-      bars.setAttribute("height", 230);
+      const across = wide ? width - big - rest - 24 : width, widths = [big, rest, across], high = wide ? big : 190, step = high / probabilities.length, reach = across - 60;
+      [paper, small, bars].forEach((drawing, i) => { drawing.setAttribute("width", widths[i]); upper[i].style.width = `${widths[i]}px`; });
+      bars.setAttribute("height", high);
       bars.setAttribute("aria-label", `Probabilities: ${order.slice(0, 3).map((k) => `${k} ${number(probabilities[k])}`).join(", ")}.`);
-      bars.replaceChildren(svg("path", { d: `M20 0V230`, stroke: "var(--line)" }), ...probabilities.flatMap((p, k) => {
+      bars.replaceChildren(svg("path", { d: `M20 0V${high}`, stroke: "var(--line)" }), ...probabilities.flatMap((p, k) => {
         const weight = k === best ? { "font-weight": 700 } : {}, y = k * step;
         return [
           svg("text", { x: 12, y: y + step / 2 + 4, "text-anchor": "end", ...weight }, String(k)),
@@ -271,9 +271,9 @@ export default {
         html("p", {}, html("b", {}, `layer ${l + 1}`)),
         html("div", { style: "display: flex; flex-wrap: wrap; gap: 0.5rem" }, ...layer.map((map, h) => {
           const largest = Math.max(...map);
-          return html("div", { class: "part" },
+          return html("div", { class: "part", style: `width: ${size}px` },
             picture(map, `Layer ${l + 1}, head ${h + 1}: most at ${place(map.indexOf(largest))}, weight ${number(largest)}.`),
-            html("p", { class: "between tabular" }, html("span", {}, `head ${h + 1}`), html("span", {}, number(largest))));
+            html("p", { class: "between tabular", style: "font-size: 12px; gap: 0; flex-wrap: nowrap" }, html("span", {}, `head ${h + 1}`), html("span", {}, number(largest))));
         })))));
       asksText.textContent = every ? "Where all patches look, on average" : `Where the patch in ${place(query)} looks`;
       most.textContent = number(top);

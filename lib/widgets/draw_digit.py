@@ -98,9 +98,12 @@ class DrawDigit(Interactive):
 
     def __init__(self, model: VisionTransformer | None = None, first: int = 216, **traits):
         model = digit_vit(seed=0) if model is None else model
-        grid = model.positions.grid if model.positions is not None else None
-        if grid is not None and grid != (SMALL // model.patch,) * 2 or model.channels != 1:
-            raise bad("model", (model.channels, grid), f"a network for (1, {SMALL}, {SMALL})")
+        grid = (SMALL // model.patch,) * 2
+        known = grid if model.positions is None else model.positions.grid
+        if (model.channels, known) != (1, grid) or SMALL % model.patch or not len(model.blocks):
+            raise bad(
+                "model", (model.channels, known), f"one with layers, for (1, {SMALL}, {SMALL})"
+            )
         if model.class_token is not None:
             raise bad("model", "one with a class token", "one that takes the mean of its tokens")
         self.network = copy.deepcopy(model).cpu().half().double().eval()
@@ -131,7 +134,7 @@ class DrawDigit(Interactive):
 
     @torch.no_grad()
     def compute(self) -> dict[str, Tensor]:
-        """`logits` and `probabilities` (classes,), `weights` (layers, heads, n, n), the `maps` shown (layers, heads, n)."""
+        """`logits`, `probabilities`, `weights` (layers, heads, n, n), the `maps` shown (layers, heads, n)."""
         logits, weights = self.network.look(self.image().double())
         weights = torch.stack(weights)
         maps = weights.mean(-2) if self.every else weights[..., self._asks(weights.shape[-1]), :]
@@ -147,16 +150,17 @@ class DrawDigit(Interactive):
 
     def describe(self) -> str:
         now = self.compute()
-        probabilities, answers = now["probabilities"].topk(2)
-        (first, second), (one, other) = probabilities.tolist(), answers.tolist()
+        probabilities = now["probabilities"]
         maps, side = now["maps"], SMALL // self.network.patch
         row, column = divmod(self._asks(maps.shape[-1]), side)
         asks = "All patches ask" if self.every else f"Patch {row + 1}, {column + 1} asks"
         most = [" ".join(f"{head:.2f}" for head in layer.amax(-1)) for layer in maps]
         heads = "; ".join(f"layer {n + 1}: {of}" for n, of in enumerate(most))
+        every = " ".join(f"{p:.2f}" for p in probabilities)
         return (
-            f"A drawing of {SIDE} × {SIDE} pixels, counted in blocks of {BLOCK} × {BLOCK}. The network says {one} with "
-            f"probability {first:.2f}, then {other} with {second:.2f}. {asks}; each head's brightest patch gets {heads}."
+            f"A drawing of {SIDE} × {SIDE} pixels, counted in blocks of {BLOCK} × {BLOCK}. The network says "
+            f"{probabilities.argmax()}; its probabilities, from 0 on: {every}. {asks}; the largest weight of each "
+            f"head, {heads}."
         )
 
     def picture(self):
