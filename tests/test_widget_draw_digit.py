@@ -84,6 +84,17 @@ def test_it_is_sure_of_a_scribble_too(live, trained):
     assert max(max(head) for layer in shown["maps"] for head in layer) > 0.3
 
 
+def test_a_thin_one_is_not_what_it_knows(live, trained):
+    """What the chapter lets you try: going over the line makes the network surer."""
+    it = live(DrawDigit(trained))
+    button(it, "Clear")
+    sure = []
+    for x in (16, 15, 17):
+        draw(it, (x, 2), (x, 30))
+        sure.append(it.check()["probabilities"][1])
+    assert sure[2] > sure[0] + 0.2
+
+
 def test_its_examples_are_digits_it_has_not_learned_from(live, trained):
     it = live(DrawDigit(trained))
     _, _, images, labels = digit_split(1)

@@ -114,10 +114,9 @@ class DrawDigit(Interactive):
         for digit in labels.unique():
             own = images[labels == digit]
             typical.append(own[(own - own.mean(0)).square().sum((1, 2, 3)).argmin()])
-        self.heads = self.network.blocks[0].attention.heads
         shape = {
             "patch": model.patch,
-            "heads": self.heads,
+            "heads": self.network.blocks[0].attention.heads,
             "eps": model.norm.eps,
             "parts": [[name, *part.shape] for name, part in state.items()],
         }
@@ -189,14 +188,17 @@ class DrawDigit(Interactive):
         bars.tick_params(axis="y", length=0, labelsize=10)
         middle = (torch.arange(SIDE) + 0.5) / BLOCK
         top = now["maps"].max().item()
-        for layer, axes in enumerate(lower.subplots(layers, heads, squeeze=False)):
+        grid = lower.subplots(layers, heads, squeeze=False)
+        for layer, axes in enumerate(grid):
             for head, ax in enumerate(axes):
                 cells = now["maps"][layer, head].unflatten(0, (SMALL // patch, -1))
-                ax.imshow(cells, cmap=plots.SEQUENTIAL, vmin=0, vmax=top, extent=edges)
+                drawn_map = ax.imshow(cells, cmap=plots.SEQUENTIAL, vmin=0, vmax=top, extent=edges)
                 ax.contour(middle, middle, pixels, [0.5], colors="white", linewidths=1)
                 ax.set_axis_off()
                 ax.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=11)
                 if not self.every:
                     corner = column * patch, row * patch
                     ax.add_patch(Rectangle(corner, patch, patch, fill=False, color="white", lw=2))
+        bar = lower.colorbar(drawn_map, ax=grid, label="weight", shrink=0.9, aspect=30)
+        bar.outline.set_visible(False)
         return figure
