@@ -132,7 +132,8 @@ export default {
       .part { display: flex; flex-direction: column; gap: 0.25rem; } .part p { margin: 0; font-size: 0.8rem; color: var(--soft); }
       .part p b { color: var(--ink); font-weight: 600; } .sheet { background: var(--panel); } .paper { cursor: crosshair; touch-action: none; }
       .row, .between { display: flex; flex-wrap: wrap; gap: 0.25rem; } .row button { flex: 1 1 1.55rem; max-width: 1.9rem; padding: 0; justify-content: center; }
-      .between { width: 100%; justify-content: space-between; align-items: center; } .tabular { font-variant-numeric: tabular-nums; }`));
+      .between { width: 100%; justify-content: space-between; align-items: center; } .tabular { font-variant-numeric: tabular-nums; }
+      .sheet:focus:not(:focus-visible) { outline: none; }`)); // Chromium rings a clicked svg in black
 
     // ---- controls ----
     const blank = () => ui.set("drawing", toText(new Uint8Array(SIDE * SIDE)));
