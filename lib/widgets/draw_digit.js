@@ -139,9 +139,8 @@ export default {
     const blank = () => ui.set("drawing", toText(new Uint8Array(SIDE * SIDE)));
     const tools = ui.choice({ trait: "tool", label: "pen", options: [["draw", "draw"], ["erase", "erase"]] });
     tools.lastChild.append(html("button", { type: "button", onclick: blank }, "Clear"));
-    const group = kit.fresh();
-    ui.controls.append(html("div", { class: "control", role: "group", "aria-labelledby": group, style: "flex-basis: 20.5rem" },
-      html("label", { id: group }, "example (the network hasn't seen it)"),
+    ui.controls.append(html("fieldset", { class: "control", style: "flex-basis: 20.5rem" },
+      html("legend", {}, "example (the network hasn't seen it)"),
       html("div", { class: "row" },
         ...examples.map((text, k) => html("button", { type: "button", "aria-label": `example ${k}`, onclick: () => ui.set("drawing", text) }, String(k))))));
     ui.again();
