@@ -6,6 +6,7 @@ but the chapters.
 """
 
 from lib.widgets.cost import Cost
+from lib.widgets.draw_digit import DrawDigit
 from lib.widgets.matrix_product import MatrixProduct
 from lib.widgets.patch_attention import PatchAttention
 from lib.widgets.query_key import QueryKey
@@ -16,6 +17,7 @@ from lib.widgets.word_plane import WordPlane
 
 __all__ = [
     "Cost",
+    "DrawDigit",
     "MatrixProduct",
     "PatchAttention",
     "QueryKey",
