@@ -196,9 +196,14 @@ def test_links_and_buttons_have_the_accent(watched):
         assert [int(n) for n in re.findall(r"\d+", accent)] == list(bytes.fromhex(wanted[1:]))
 
 
+def test_interactive_figures_have_the_accent_of_the_page():
+    style = (ROOT / "lib/widgets/kit.css").read_text("utf8")
+    assert re.findall(r"--accent: (#\w+)", style) == [tokens(0)["accent"], tokens(1)["accent"]]
+
+
 def test_the_dark_does_not_dim_the_logo_and_the_sky(watched):
     _, tab = watched(FIRST, scheme="dark")
-    for place in (".brand img", "figure.opening img"):
+    for place in (".brand img", ".opening img"):
         assert tab.locator(place).evaluate("e => getComputedStyle(e).filter") == "none"
 
 
@@ -417,7 +422,9 @@ def test_the_first_screen_says_what_this_is_and_how_to_go_on(watched, viewport):
     for name, place in parts.items():
         box = tab.locator(place).bounding_box()
         assert 0 <= box["y"] and box["y"] + box["height"] <= viewport["height"], name
-    box = tab.locator("article").get_by_role("img").first.bounding_box()
+    alive = tab.locator(".opening section.figure").get_by_role("application")
+    alive.wait_for()  # the photograph of the first screen, taken in hand
+    box = alive.bounding_box()
     assert box["y"] + box["height"] / 2 <= viewport["height"]
     assert box["width"] > 0.5 * min(viewport["width"], 688)
     assert "chapters/01_" in tab.locator(parts["start"]).get_attribute("href")

@@ -7,7 +7,8 @@ from scripts that this extension writes beside it: one for each state, one for e
     ```{interactive} ../chapters/07_scale_softmax_masks.ipynb 1
     ```
 
-puts the first interactive figure of a chapter on another page.
+puts the first interactive figure of a chapter on another page. There another picture may stand in for it
+(`:picture:`, with its words in `:alt:`).
 """
 
 import base64
@@ -17,8 +18,10 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 HERE = Path(__file__).parent
@@ -95,21 +98,25 @@ class Figure(SphinxDirective):
     """`{interactive} NOTEBOOK NUMBER`: a chapter's figure on another page; elsewhere than in HTML its picture."""
 
     required_arguments = 2
+    option_spec: ClassVar = {"picture": directives.unchanged_required, "alt": directives.unchanged}
 
     def run(self):
         source, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(source)
-        self.env.note_dependency(path)
         notebook = json.loads(Path(path).read_text("utf8"))
         figures = publish(self.env.app, Path(path).stem, notebook)
         _, output, name = figures[int(self.arguments[1]) - 1]
-        picture = stage(self.env.app) / f"{name}.png"
-        picture.write_bytes(base64.b64decode(joined(output["data"]["image/png"])))
-        # Sphinx finds pictures by their place among the sources
-        here = Path(self.env.srcdir) / Path(self.env.docname).parent
+        picture = self.options.get("picture")
+        if picture is None:
+            file = stage(self.env.app) / f"{name}.png"
+            file.write_bytes(base64.b64decode(joined(output["data"]["image/png"])))
+            # Sphinx finds pictures by their place among the sources
+            here = Path(self.env.srcdir, self.env.docname).parent
+            picture = Path(os.path.relpath(file, here)).as_posix()
+        words = " ".join(joined(output["data"]["text/plain"]).split())
         image = nodes.image(
-            uri=Path(os.path.relpath(picture, here)).as_posix(),
-            alt=" ".join(joined(output["data"]["text/plain"]).split()),
+            uri=picture,
+            alt=" ".join(self.options.get("alt", words).split()),
             classes=["interactive", f"interactive-{name}"],
         )
         self.set_source_info(image)
