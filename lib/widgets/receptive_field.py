@@ -15,7 +15,7 @@ SIDE = 64  # of the picture, in pixels
 NEVER = -1
 
 
-def dilations(kind, layers: int) -> list[int]:
+def _dilations(kind, layers: int) -> list[int]:
     """The dilation of each layer, from the picture on."""
     return [2**layer if kind == "doubling" else kind for layer in range(layers)]
 
@@ -64,7 +64,7 @@ class ReceptiveField(Interactive):
         """
         weight = torch.ones(1, 1, self.kernel, self.kernel, dtype=torch.float64)
         image = torch.zeros(1, SIDE, SIDE, dtype=torch.float64, requires_grad=True)
-        stack, output = dilations(self.dilation, self.layers), image
+        stack, output = _dilations(self.dilation, self.layers), image
         for dilation in stack:
             padding = dilation * (self.kernel // 2)
             output = convolve(output, weight, padding=padding, dilation=dilation)
@@ -84,7 +84,7 @@ class ReceptiveField(Interactive):
         """Light B, and count the layers until A is lit."""
         lit = torch.zeros(1, SIDE, SIDE, dtype=torch.float64)
         lit[0, self.from_row, self.from_column] = 1
-        for layers, dilation in enumerate(dilations(self.dilation, SIDE)):
+        for layers, dilation in enumerate(_dilations(self.dilation, SIDE)):
             if lit[0, self.row, self.column] > 0:
                 return layers
             if dilation >= SIDE:  # such a window finds nothing but its own middle in the picture
