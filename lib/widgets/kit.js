@@ -71,12 +71,18 @@ const kit = (() => {
       html("p", { class: "title", id: ids.title }, title), html("p", { class: "help", id: ids.help }, help), controls, stage, says);
     shadow.replaceChildren(html("style", {}, STYLE), root);
 
+    // Jupyter doesn't see into a shadow root: it would take an arrow or Enter in a control here for one of its own commands.
+    const ours = new Set([" ", "Enter", "Home", "End", "PageUp", "PageDown", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
+    root.addEventListener("keydown", (event) => { if (ours.has(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation(); });
+
     const stops = [], drawings = [];
     const listen = (target, event, f) => { target.addEventListener(event, f); stops.push(() => target.removeEventListener(event, f)); };
 
     // The theme of whatever page this is, read from the colour of its text: works on the site, in Jupyter, Colab, VS Code.
     const readTheme = () => {
-      const [r, g, b] = getComputedStyle(el).color.match(/[\d.]+/g).map(Number);
+      const colour = getComputedStyle(el).color;
+      if (!colour) return; // Jupyter calls `render` before it puts the element into the page; once it is there, `resized` asks
+      const [r, g, b] = colour.match(/[\d.]+/g).map(Number);
       const theme = r + g + b > 384 ? "dark" : "light", changed = root.dataset.theme !== theme;
       root.dataset.theme = theme;
       if (changed) redraw();
@@ -91,7 +97,7 @@ const kit = (() => {
     // How many CSS pixels a drawing may be wide: text in it then keeps its size, on a phone too.
     const room = (most = 640) => Math.floor(Math.min(most, stage.clientWidth || most));
     let before = 0;
-    const resized = new ResizeObserver(() => { if (room(1e4) !== before) { before = room(1e4); redraw(); } });
+    const resized = new ResizeObserver(() => { if (room(1e4) !== before) { before = room(1e4); readTheme(); redraw(); } });
     resized.observe(stage);
     stops.push(() => resized.disconnect());
     // Draw now, and again whenever one of these traits, the theme or the width changes.
