@@ -117,6 +117,33 @@ def test_every_figure_starts_again(live, kind):
     assert not differ(first, it.check())
 
 
+@every_kind
+def test_every_figure_works_as_jupyter_treats_it(live, kind):
+    """Jupyter draws a figure before it puts it into the page, and takes keys that it hears for its own commands."""
+    it = live(kind())
+    it.page.evaluate(
+        """async code => {
+            const figure = (await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })))).default;
+            const el = document.createElement("div");
+            el.id = "late";
+            await figure.render({ model: interactive.models.it, el });
+            document.querySelector("main").append(el);
+            globalThis.heard = [];
+            document.addEventListener("keydown", (event) => heard.push(event.key));
+        }""",
+        _base.module(kind.name),
+    )
+    late = it.page.locator("#late section.figure")
+    it.page.wait_for_function(
+        "document.querySelector('#late').shadowRoot.querySelector('section').dataset.theme === 'light'"
+    )
+    assert len(late.get_by_role("status").inner_text().split()) >= 8
+    late.locator("input[type=range], [tabindex='0']").first.press("ArrowRight")
+    late.get_by_role("button", name="Start again").press("Enter")
+    assert it.page.evaluate("heard") == []
+    it.check()
+
+
 def test_all_modules_are_tried():
     """A figure that nobody lists would not be tested."""
     names = {m.name for m in pkgutil.iter_modules([str(FOLDER)]) if not m.name.startswith("_")}
