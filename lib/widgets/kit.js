@@ -68,12 +68,15 @@ const kit = (() => {
     const root = html("section", { class: "figure", "aria-labelledby": ids.title, "aria-describedby": ids.help },
       html("p", { class: "title", id: ids.title }, title), html("p", { class: "help", id: ids.help }, help), controls, stage, says);
     shadow.replaceChildren(html("style", {}, STYLE), root);
+    // A key that is pressed in here is meant for the figure: in Jupyter an arrow would move to another cell, a letter be a command.
+    root.addEventListener("keydown", (event) => { if (!event.ctrlKey && !event.metaKey) event.stopPropagation(); });
 
     const stops = [], drawings = [];
     const listen = (target, event, f) => { target.addEventListener(event, f); stops.push(() => target.removeEventListener(event, f)); };
 
     // The theme of whatever page this is, read from the colour of its text: works on the site, in Jupyter, Colab, VS Code.
     const readTheme = () => {
+      if (!el.isConnected) return; // JupyterLab renders first and puts it into the page then: `resized` hears of it
       const [r, g, b] = getComputedStyle(el).color.match(/[\d.]+/g).map(Number);
       const theme = r + g + b > 384 ? "dark" : "light", changed = root.dataset.theme !== theme;
       root.dataset.theme = theme;
@@ -89,7 +92,7 @@ const kit = (() => {
     // How many CSS pixels a drawing may be wide: text in it then keeps its size, on a phone too.
     const room = (most = 640) => Math.floor(Math.min(most, stage.clientWidth || most));
     let before = 0;
-    const resized = new ResizeObserver(() => { if (room(1e4) !== before) { before = room(1e4); redraw(); } });
+    const resized = new ResizeObserver(() => { readTheme(); if (room(1e4) !== before) { before = room(1e4); redraw(); } });
     resized.observe(stage);
     stops.push(() => resized.disconnect());
     // Draw now, and again whenever one of these traits, the theme or the width changes.
