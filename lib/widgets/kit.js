@@ -70,6 +70,8 @@ const kit = (() => {
     const root = html("section", { class: "figure", "aria-labelledby": ids.title, "aria-describedby": ids.help },
       html("p", { class: "title", id: ids.title }, title), html("p", { class: "help", id: ids.help }, help), controls, stage, says);
     shadow.replaceChildren(html("style", {}, STYLE), root);
+    // A key that is pressed in here is meant for the figure: in Jupyter an arrow would move to another cell, a letter be a command.
+    root.addEventListener("keydown", (event) => { if (!event.ctrlKey && !event.metaKey) event.stopPropagation(); });
 
     // JupyterLab takes arrows, Enter and single letters for itself, sliders' too: keys that are typed here stay here.
     root.addEventListener("keydown", (event) => {
