@@ -89,7 +89,10 @@ def table(weights: list[Weight]) -> str:
     ]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = [
-        "  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            c.rjust(w) if i else c.ljust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in [head, *rows]
     ]
     return "\n".join(lines)
@@ -104,7 +107,8 @@ def main(heavy: bool = False) -> int:
     pages = sorted(
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*.html")
-        if "_static" not in file.parts and file.stat().st_size > 1000  # less is an address that leads on
+        if "_static" not in file.parts
+        and file.stat().st_size > 1000  # less is an address that leads on
     )
     with sync_playwright() as playwright, served(folder) as address:
         browser = launch(playwright)

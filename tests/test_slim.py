@@ -71,8 +71,12 @@ def test_a_reader_sees_the_same_with_and_without(browser, address, heavy_address
             for tab in tabs:
                 tab.set_viewport_size({"width": width, "height": 900})
                 tab.emulate_media(color_scheme=scheme)
-                tab.wait_for_function("s => document.documentElement.dataset.theme === s", arg=scheme)
-                tab.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 50)))")
+                tab.wait_for_function(
+                    "s => document.documentElement.dataset.theme === s", arg=scheme
+                )
+                tab.evaluate(
+                    "() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 50)))"
+                )
                 pair.append(tab.evaluate(STYLES))
             heavy, light = pair
             assert len(light) > 200
@@ -80,9 +84,14 @@ def test_a_reader_sees_the_same_with_and_without(browser, address, heavy_address
             for path in heavy:
                 (old, old_width), (new, new_width) = heavy[path], light[path]
                 if old != new or abs(old_width - new_width) > 1:
-                    said = [tab.evaluate("path => window.styles[path]", path).split("; ") for tab in tabs]
+                    said = [
+                        tab.evaluate("path => window.styles[path]", path).split("; ")
+                        for tab in tabs
+                    ]
                     change = [f"{a} -> {b}" for a, b in zip(*said, strict=False) if a != b]
-                    different.append(f"{scheme}, {width} px: {said[0][0]}: {change} {old_width} -> {new_width}")
+                    different.append(
+                        f"{scheme}, {width} px: {said[0][0]}: {change} {old_width} -> {new_width}"
+                    )
     for tab in tabs:
         tab.close()
     assert not different, f"{len(different)} differ: " + "\n".join(different[:20])
