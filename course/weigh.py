@@ -49,13 +49,21 @@ class Weight:
         self.requests += 1
 
 
+# To the end, as a reader does; then to each picture that is still to come, for 10 seconds at most.
 SCROLL = """async () => {
-  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight / 2) {
-    scrollTo(0, y);
-    await new Promise((go) => setTimeout(go, 30));
+  const rest = (ms) => new Promise((go) => setTimeout(go, ms));
+  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {
+    scrollTo({ top: y, behavior: "instant" });
+    await rest(20);
   }
-  await Promise.all([...document.images].filter((i) => i.offsetParent).map((i) => i.decode().catch(() => {})));
-  await document.fonts.ready;
+  for (const image of document.images) {
+    for (let tries = 0; tries < 200 && image.checkVisibility() && !image.complete; tries++) {
+      image.scrollIntoView({ behavior: "instant" });
+      await rest(50);
+    }
+  }
+  scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+  await rest(50);
 }"""
 
 

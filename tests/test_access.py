@@ -6,7 +6,8 @@ import pytest
 
 from course import ROOT
 from course.site.maths import fetch_packages
-from tests.test_site import CHAPTER_PAGES, NARROW, PAGES, WIDE, every_chapter, watched  # noqa: F401
+from tests.conftest import NARROW, WIDE
+from tests.test_site import CHAPTER_PAGES, PAGES, every_chapter
 
 AXE = ROOT / "course" / "site" / "node_modules" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -37,7 +38,7 @@ def load_axe(tab):
 
 
 @pytest.mark.parametrize("page", [*PAGES, *EXTRA, "404.html"])
-def test_axe_finds_nothing(watched, site, page):  # noqa: F811
+def test_axe_finds_nothing(watched, site, page):
     """Light and dark, wide and narrow, with everything unfolded that is folded."""
     if page not in every_file(site):
         pytest.skip("the site has no page for addresses that lead nowhere")
@@ -57,7 +58,7 @@ def test_axe_finds_nothing(watched, site, page):  # noqa: F811
     assert watch.complaints == []
 
 
-def test_axe_would_find_something(watched):  # noqa: F811
+def test_axe_would_find_something(watched):
     """The test above can fail: a picture without words, and grey on grey."""
     _, tab = watched(PAGES[0])
     load_axe(tab)
@@ -68,7 +69,7 @@ def test_axe_would_find_something(watched):  # noqa: F811
     assert {line.split(":")[0] for line in axe(tab)} == {"image-alt", "color-contrast"}
 
 
-def test_axe_finds_nothing_in_what_opens(watched):  # noqa: F811
+def test_axe_finds_nothing_in_what_opens(watched):
     """The menus, the search field, the drawer of a phone, an enlarged figure."""
     _, tab = watched(CHAPTER_PAGES[2], viewport=NARROW)
     load_axe(tab)
@@ -112,7 +113,7 @@ FOCUSED = """() => {
 
 @pytest.mark.parametrize("page", [PAGES[0], *CHAPTER_PAGES[:1], *CHAPTER_PAGES[2:3], "search.html"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_the_keyboard_reaches_and_leaves_everything(watched, page, viewport):  # noqa: F811
+def test_the_keyboard_reaches_and_leaves_everything(watched, page, viewport):
     """Tab from the start: every element is reached once, is marked, is on the screen; then the page is left."""
     _, tab = watched(page, viewport=viewport)
     tab.emulate_media(reduced_motion="reduce")
@@ -139,7 +140,7 @@ def test_the_keyboard_reaches_and_leaves_everything(watched, page, viewport):  #
     assert missed == []
 
 
-def test_the_skip_link_skips(watched):  # noqa: F811
+def test_the_skip_link_skips(watched):
     _, tab = watched(CHAPTER_PAGES[0])
     tab.keyboard.press("Tab")
     link = tab.locator(":focus")
@@ -174,7 +175,7 @@ def test_menus_open_and_close_by_keyboard(request, browser, which):
     tab.close()
 
 
-def test_a_drawer_opens_and_closes_by_keyboard(watched):  # noqa: F811
+def test_a_drawer_opens_and_closes_by_keyboard(watched):
     _, tab = watched(CHAPTER_PAGES[0], viewport=NARROW)
     for kind in ("primary", "secondary"):
         toggle = tab.locator(f"button.{kind}-toggle")
@@ -187,7 +188,7 @@ def test_a_drawer_opens_and_closes_by_keyboard(watched):  # noqa: F811
         assert toggle.evaluate("e => e === document.activeElement")
 
 
-def test_a_figure_is_enlarged_by_keyboard_on_a_phone(watched):  # noqa: F811
+def test_a_figure_is_enlarged_by_keyboard_on_a_phone(watched):
     _, tab = watched(CHAPTER_PAGES[2], viewport=NARROW)
     button = tab.locator(".enlarge:visible").first
     button.focus()
@@ -204,13 +205,13 @@ def test_a_figure_is_enlarged_by_keyboard_on_a_phone(watched):  # noqa: F811
     assert width <= NARROW["width"]
 
 
-def test_a_figure_that_is_not_shrunk_has_no_button(watched):  # noqa: F811
+def test_a_figure_that_is_not_shrunk_has_no_button(watched):
     _, tab = watched(CHAPTER_PAGES[2], viewport=WIDE)
     assert tab.locator(".enlarge").count() > 3 and tab.locator(".enlarge:visible").count() == 0
 
 
 @every_chapter
-def test_formulas_are_read_as_mathematics(watched, page):  # noqa: F811
+def test_formulas_are_read_as_mathematics(watched, page):
     """A screen reader gets MathML; what is drawn for the eye is hidden from it."""
     watch, tab = watched(page)
     formulas = tab.locator("article .katex").count()
@@ -226,7 +227,7 @@ def test_formulas_are_read_as_mathematics(watched, page):  # noqa: F811
         assert formulas <= len(maths) <= inside + formulas
 
 
-def test_a_wide_formula_says_that_it_scrolls(watched):  # noqa: F811
+def test_a_wide_formula_says_that_it_scrolls(watched):
     """On a phone: the edge behind which there is more fades, the keyboard reaches the box and scrolls it."""
     seen = 0
     for page in CHAPTER_PAGES:

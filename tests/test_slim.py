@@ -1,17 +1,8 @@
 """The step that makes the site light: what it leaves out, and that a reader sees the same with it and without."""
 
-import io
-import os
-import re
-import time
-
 import pytest
-from fontTools.ttLib import TTFont
-from PIL import Image
 
-from course import HEAVY, ROOT, SITE
-from course.site import slim, slim_fonts, slim_pages, slim_pictures, slim_styles
-from tests.test_site import CHAPTER_PAGES, PAGES
+from tests.test_site import PAGES
 
 every_page = pytest.mark.parametrize("page", [*PAGES, "search.html", "genindex.html"])
 
