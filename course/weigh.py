@@ -49,13 +49,21 @@ class Weight:
         self.requests += 1
 
 
+# To the end, as a reader does; then to each picture that is still to come, for 10 seconds at most.
 SCROLL = """async () => {
-  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight / 2) {
-    scrollTo(0, y);
-    await new Promise((go) => setTimeout(go, 30));
+  const rest = (ms) => new Promise((go) => setTimeout(go, ms));
+  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {
+    scrollTo({ top: y, behavior: "instant" });
+    await rest(20);
   }
-  await Promise.all([...document.images].filter((i) => i.offsetParent).map((i) => i.decode().catch(() => {})));
-  await document.fonts.ready;
+  for (const image of document.images) {
+    for (let tries = 0; tries < 200 && image.checkVisibility() && !image.complete; tries++) {
+      image.scrollIntoView({ behavior: "instant" });
+      await rest(50);
+    }
+  }
+  scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+  await rest(50);
 }"""
 
 
@@ -89,7 +97,10 @@ def table(weights: list[Weight]) -> str:
     ]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = [
-        "  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            c.rjust(w) if i else c.ljust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in [head, *rows]
     ]
     return "\n".join(lines)
@@ -104,7 +115,8 @@ def main(heavy: bool = False) -> int:
     pages = sorted(
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*.html")
-        if "_static" not in file.parts and file.stat().st_size > 1000  # less is an address that leads on
+        if "_static" not in file.parts
+        and file.stat().st_size > 1000  # less is an address that leads on
     )
     with sync_playwright() as playwright, served(folder) as address:
         browser = launch(playwright)

@@ -1,4 +1,4 @@
-"""What several test files share: the built site, a browser, a copy of the project as a repository."""
+"""What several test files share: the built site, a browser and watched pages in it, a copy of the project as a repository."""
 
 import shutil
 import subprocess
@@ -10,6 +10,8 @@ import pytest
 from course import HEAVY, ROOT, SITE
 from course.browser import launch
 from course.build import served
+
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 def project_files() -> list[Path]:
@@ -60,6 +62,64 @@ def browser():
             pytest.fail(str(error))
         yield chromium
         chromium.close()
+
+
+class Watched:
+    """A page in Chromium that may reach its own site alone, and everything it complained about."""
+
+    def __init__(self, browser, address, viewport=WIDE, scheme="light", scripts=True):
+        self.context = browser.new_context(
+            viewport=viewport,
+            color_scheme=scheme,
+            java_script_enabled=scripts,
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        self.address, self.complaints = address, []
+        self.context.route("**/*", self.answer)
+        self.page = self.context.new_page()
+        self.page.on("console", self.hear)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"script error: {error}"))
+        self.page.on("response", self.look)
+
+    def answer(self, route):
+        if route.request.url.startswith((self.address, "data:", "blob:")):
+            route.continue_()
+        else:
+            self.complaints.append(f"asked for {route.request.url}")
+            route.abort()
+
+    def hear(self, message):
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"console {message.type}: {message.text}")
+
+    def look(self, response):
+        if response.status >= 400:
+            self.complaints.append(f"{response.status}: {response.url}")
+
+    def open(self, page):
+        self.page.goto(f"{self.address}/{page}", wait_until="load")
+        self.page.evaluate("document.fonts.ready.then(() => true)")
+        return self.page
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+
+@pytest.fixture
+def watched(browser, address):
+    """Open a watched page, closed after the test."""
+    opened = []
+
+    def open_page(page, **options):
+        opened.append(Watched(browser, address, **options))
+        return opened[-1], opened[-1].open(page)
+
+    yield open_page
+    for one in opened:
+        one.context.close()
 
 
 @pytest.fixture(scope="session")

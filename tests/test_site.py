@@ -8,12 +8,13 @@ import pytest
 import yaml
 
 from course import ROOT, first_cell
+from course.weigh import SCROLL
+from tests.conftest import NARROW, WIDE
 
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
 DOCUMENTS = [TOC["root"]] + [c["file"] for part in TOC.get("parts", []) for c in part["chapters"]]
 PAGES = [f"{document}.html" for document in DOCUMENTS]
 CHAPTER_PAGES = [page for page in PAGES if page.startswith("chapters/")]
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 every_page = pytest.mark.parametrize("page", PAGES)
 every_chapter = pytest.mark.parametrize("page", CHAPTER_PAGES)
@@ -35,71 +36,13 @@ class Links(HTMLParser):
             self.targets.append(values[wanted])
 
 
-class Watched:
-    """A page in Chromium that may reach its own site alone, and everything it complained about."""
-
-    def __init__(self, browser, address, viewport=WIDE, scheme="light", scripts=True):
-        self.context = browser.new_context(
-            viewport=viewport,
-            color_scheme=scheme,
-            java_script_enabled=scripts,
-            permissions=["clipboard-read", "clipboard-write"],
-        )
-        self.address, self.complaints = address, []
-        self.context.route("**/*", self.answer)
-        self.page = self.context.new_page()
-        self.page.on("console", self.hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(f"script error: {error}"))
-        self.page.on("response", self.look)
-
-    def answer(self, route):
-        if route.request.url.startswith((self.address, "data:", "blob:")):
-            route.continue_()
-        else:
-            self.complaints.append(f"asked for {route.request.url}")
-            route.abort()
-
-    def hear(self, message):
-        if message.type in ("error", "warning"):
-            self.complaints.append(f"console {message.type}: {message.text}")
-
-    def look(self, response):
-        if response.status >= 400:
-            self.complaints.append(f"{response.status}: {response.url}")
-
-    def open(self, page):
-        self.page.goto(f"{self.address}/{page}", wait_until="load")
-        self.page.evaluate("document.fonts.ready.then(() => true)")
-        return self.page
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
-
-
-@pytest.fixture
-def watched(browser, address):
-    """Open a watched page, closed after the test."""
-    opened = []
-
-    def open_page(page, **options):
-        opened.append(Watched(browser, address, **options))
-        return opened[-1], opened[-1].open(page)
-
-    yield open_page
-    for one in opened:
-        one.context.close()
-
-
 @every_page
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_page_is_sound(watched, page, scheme, viewport):
     """No console error, no request off the site, every picture there, no sideways scroll, the theme asked for."""
     watch, tab = watched(page, scheme=scheme, viewport=viewport)
-    tab.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    tab.evaluate(SCROLL)  # pictures come when the reader does
     tab.wait_for_load_state("networkidle")
     assert watch.complaints == []
     broken = "[...document.images].filter(i => !(i.complete && i.naturalWidth)).map(i => i.src)"

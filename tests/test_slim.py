@@ -1,17 +1,8 @@
 """The step that makes the site light: what it leaves out, and that a reader sees the same with it and without."""
 
-import io
-import os
-import re
-import time
-
 import pytest
-from fontTools.ttLib import TTFont
-from PIL import Image
 
-from course import HEAVY, ROOT, SITE
-from course.site import slim, slim_fonts, slim_pages, slim_pictures, slim_styles
-from tests.test_site import CHAPTER_PAGES, PAGES
+from tests.test_site import PAGES
 
 every_page = pytest.mark.parametrize("page", [*PAGES, "search.html", "genindex.html"])
 
@@ -71,8 +62,12 @@ def test_a_reader_sees_the_same_with_and_without(browser, address, heavy_address
             for tab in tabs:
                 tab.set_viewport_size({"width": width, "height": 900})
                 tab.emulate_media(color_scheme=scheme)
-                tab.wait_for_function("s => document.documentElement.dataset.theme === s", arg=scheme)
-                tab.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 50)))")
+                tab.wait_for_function(
+                    "s => document.documentElement.dataset.theme === s", arg=scheme
+                )
+                tab.evaluate(
+                    "() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 50)))"
+                )
                 pair.append(tab.evaluate(STYLES))
             heavy, light = pair
             assert len(light) > 200
@@ -80,9 +75,14 @@ def test_a_reader_sees_the_same_with_and_without(browser, address, heavy_address
             for path in heavy:
                 (old, old_width), (new, new_width) = heavy[path], light[path]
                 if old != new or abs(old_width - new_width) > 1:
-                    said = [tab.evaluate("path => window.styles[path]", path).split("; ") for tab in tabs]
+                    said = [
+                        tab.evaluate("path => window.styles[path]", path).split("; ")
+                        for tab in tabs
+                    ]
                     change = [f"{a} -> {b}" for a, b in zip(*said, strict=False) if a != b]
-                    different.append(f"{scheme}, {width} px: {said[0][0]}: {change} {old_width} -> {new_width}")
+                    different.append(
+                        f"{scheme}, {width} px: {said[0][0]}: {change} {old_width} -> {new_width}"
+                    )
     for tab in tabs:
         tab.close()
     assert not different, f"{len(different)} differ: " + "\n".join(different[:20])

@@ -18,7 +18,12 @@ from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 STOCK = NbParserConfig().code_prompt_show
-FOLDED = {"source": "the code", "content": "the cell", "output": "the output", "outputs": "the output"}
+FOLDED = {
+    "source": "the code",
+    "content": "the cell",
+    "output": "the output",
+    "outputs": "the output",
+}
 
 
 def what_is_in(code: str) -> str:
@@ -43,7 +48,9 @@ class NameFoldedCells(SphinxPostTransform):
     def run(self, **kwargs):
         for fold in list(self.document.findall(HideCodeCellNode)):
             cell = fold.parent
-            kind = next((k for k in FOLDED if fold["prompt_show"] == STOCK.replace("{type}", k)), None)
+            kind = next(
+                (k for k in FOLDED if fold["prompt_show"] == STOCK.replace("{type}", k)), None
+            )
             if kind is None:  # the cell says it itself
                 continue
             what = FOLDED[kind]
@@ -66,8 +73,15 @@ def depart_fold(self, node):
     self.body.append("</details>\n")
 
 
+def mend_roles(app, page, template, context, doctree):
+    """Entries of a bibliography: docutils gives them a role that ARIA has withdrawn since."""
+    if "body" in context:
+        context["body"] = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
+
+
 def setup(app):
     app.setup_extension("myst_nb")
     app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
     app.add_post_transform(NameFoldedCells)
+    app.connect("html-page-context", mend_roles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -104,7 +104,9 @@ def slim(source: Path, target: Path, memory: Path, run_time: Iterable[Path] = ()
         text = slim_pages.write(page, sheet, script, icons, pictures)
         files[path] = text.encode()
 
-    told = "\n".join([*(data.decode() for path, data in files.items() if path.suffix == ".html"), style, *spoken])
+    told = "\n".join(
+        [*(data.decode() for path, data in files.items() if path.suffix == ".html"), style, *spoken]
+    )
     for file in source.rglob("*"):
         path = file.relative_to(source)
         if file.is_file() and path not in files and wanted(path, scripts, set(sheets), told):
@@ -138,10 +140,14 @@ def put(files: dict[Path, bytes], folder: Path) -> None:
         file = folder / path
         if not (file.exists() and file.read_bytes() == data):
             file.parent.mkdir(parents=True, exist_ok=True)
-            part = file.with_name(file.name + ".part")  # whoever reads meanwhile sees the old file or the new one
+            part = file.with_name(
+                file.name + ".part"
+            )  # whoever reads meanwhile sees the old file or the new one
             part.write_bytes(data)
             part.replace(file)
-    for file in sorted(folder.rglob("*"), reverse=True):  # what lies in a folder comes before the folder
+    for file in sorted(
+        folder.rglob("*"), reverse=True
+    ):  # what lies in a folder comes before the folder
         if file.is_dir():
             if not any(file.iterdir()):
                 file.rmdir()

@@ -46,7 +46,11 @@ def modern(style: str) -> str:
 
     def one(face):
         address = re.search(r"url\([^)]+\.woff2\)", face[0])
-        return re.sub(r"src:[^;}]*", f'src:{address[0]} format("woff2")', face[0]) if address else face[0]
+        return (
+            re.sub(r"src:[^;}]*", f'src:{address[0]} format("woff2")', face[0])
+            if address
+            else face[0]
+        )
 
     return re.sub(r"@font-face\s*\{[^}]*\}", one, style)
 
@@ -54,7 +58,11 @@ def modern(style: str) -> str:
 def faces(style: str, home: Path, pages: Iterable[str]) -> dict[str, tuple[Path, set[str]]]:
     """Each font that the style sheet names: address in the sheet -> its file, and the characters drawn with it."""
     formulas = " ".join(
-        part for page in pages for part in re.findall(r'<span class="katex-html".*?</p>|<span class="katex-html".*?</div>', page, re.S)
+        part
+        for page in pages
+        for part in re.findall(
+            r'<span class="katex-html".*?</p>|<span class="katex-html".*?</div>', page, re.S
+        )
     )
     leaves = letters([formulas])
     every = set(html.unescape(re.sub(r"<[^>]*>", "", formulas)))
@@ -66,7 +74,11 @@ def faces(style: str, home: Path, pages: Iterable[str]) -> dict[str, tuple[Path,
             file = (home / address).resolve()
             if file.stem.startswith("KaTeX_"):
                 classes = ALPHABETS.get(file.stem.removeprefix("KaTeX_"))
-                drawn = {c for kind, text in leaves if re.search(classes, kind) for c in text} if classes else every
+                drawn = (
+                    {c for kind, text in leaves if re.search(classes, kind) for c in text}
+                    if classes
+                    else every
+                )
             else:
                 drawn = icons
             found[address] = (file, drawn)

@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import tinycss2
-from tinycss2.ast import AtRule, Declaration, FunctionBlock, QualifiedRule, URLToken, WhitespaceToken
+from tinycss2.ast import (
+    AtRule,
+    Declaration,
+    FunctionBlock,
+    QualifiedRule,
+    URLToken,
+    WhitespaceToken,
+)
 
 GROUPS = {"media", "supports", "layer", "container"}  # at-rules that hold rules
 
@@ -108,10 +115,16 @@ def move(tokens: list, old: Path, new: Path) -> None:
         if token.type == "url" or (isinstance(token, FunctionBlock) and token.lower_name == "url"):
             address = address_in(token)
             if not re.match(r"data:|#|\w+://", address):
-                path = os.path.relpath((old / re.split(r"[?#]", address)[0]).resolve(), new.resolve())
+                path = os.path.relpath(
+                    (old / re.split(r"[?#]", address)[0]).resolve(), new.resolve()
+                )
                 address = Path(path).as_posix()
             plain = re.fullmatch(r"[\w./-]+", address)
-            text = f"url({address})" if plain else f"url({tinycss2.ast.StringToken(0, 0, address, quoted(address)).serialize()})"
+            text = (
+                f"url({address})"
+                if plain
+                else f"url({tinycss2.ast.StringToken(0, 0, address, quoted(address)).serialize()})"
+            )
             tokens[number] = URLToken(token.source_line, token.source_column, address, text)
         else:
             for inside in (getattr(token, "content", None), getattr(token, "arguments", None)):
@@ -148,7 +161,9 @@ def purge(rules: list, seen: Seen, live: set[str] | None = None) -> str:
         else:
             head = f"@{rule.at_keyword} {tight(rule.prelude)}".strip()
             if rule.lower_at_keyword in GROUPS:
-                inner = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
+                inner = tinycss2.parse_rule_list(
+                    rule.content, skip_comments=True, skip_whitespace=True
+                )
                 inside = purge(inner, seen, live)
             elif rule.lower_at_keyword == "font-face":
                 inside = body(rule.content, None)
@@ -164,7 +179,9 @@ def drop_unnamed(css: str) -> str:
     blocks = r"@{}\s*([^{{]*)\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}}"
     frames = re.compile(blocks.format(r"(?:-\w+-)?keyframes"))
     plain = frames.sub("", css)
-    played = set(re.findall(r"[\w-]+", " ".join(re.findall(r"animation(?:-name)?:([^;}]*)", plain))))
+    played = set(
+        re.findall(r"[\w-]+", " ".join(re.findall(r"animation(?:-name)?:([^;}]*)", plain)))
+    )
     css = frames.sub(lambda m: m[0] if m[1].strip() in played else "", css)
     faces = re.compile(blocks.format("font-face"))
     asked = faces.sub("", css)
