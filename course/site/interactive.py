@@ -105,7 +105,10 @@ class Figure(SphinxDirective):
         self.env.note_dependency(source)
         notebook = json.loads(Path(path).read_text("utf8"))
         figures = publish(self.env.app, Path(path).stem, notebook)
-        _, output, name = figures[int(self.arguments[1]) - 1]
+        number = int(self.arguments[1])
+        if not 1 <= number <= len(figures):
+            raise self.error(f"{path} holds {len(figures)} interactive figures, not {number}")
+        _, output, name = figures[number - 1]
         picture = self.options.get("picture")
         if picture is None:
             file = stage(self.env.app) / f"{name}.png"
