@@ -15,9 +15,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import lib.widgets
 from course import ROOT, first_cell, notebooks
 from course.compare import Tolerance, same_text
 from course.run import execute
+from lib.widgets import _base
 
 TEXTS = notebooks.chapters()
 WHOLE = ROOT / "chapters" / "03_similarity.md"  # the chapter that is run whole, everywhere
@@ -144,3 +146,28 @@ def test_whole_chapter_alone_under_colabs_versions(
     monkeypatch.delenv("PYTHONPATH", raising=False)
     ran = run_whole_chapter(tmp_path, python=colab_python)
     assert ran == (str(tmp_path), "7.34.0", "7.7.1")
+
+
+FIGURES = """\
+import ipywidgets
+import lib.widgets
+
+figures = [getattr(lib.widgets, name)() for name in lib.widgets.__all__]
+print(ipywidgets.__version__, [figure._model_module for figure in figures].count("anywidget"))"""
+
+
+def test_interactive_figures_under_colabs_versions(colab_python, monkeypatch):
+    """ipywidgets 7: each figure can be made, set and shown, with its picture and its words; its state can be saved."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    names = lib.widgets.__all__
+    sources = [first_cell.source(), FIGURES, *(f"figures[{i}]" for i in range(len(names)))]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
+    execute(notebook, ROOT, python=colab_python)
+    assert notebook.cells[1].outputs[0].text == f"7.7.1 {len(names)}\n"
+    states = notebook.metadata["widgets"][notebooks.STATE]["state"]
+    for name, cell in zip(names, notebook.cells[2:], strict=True):
+        (output,) = cell.outputs
+        assert len(output.data["text/plain"].split()) >= 8, name
+        assert output.data["image/png"], name
+        state = states[output.data[notebooks.VIEW]["model_id"]]["state"]
+        assert state["_esm"] == _base.module(getattr(lib.widgets, name).name)

@@ -74,7 +74,7 @@ def test_lib_can_be_installed(tmp_path, clone_source):
     (wheel,) = tmp_path.glob("*.whl")
     packed = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     assert packed == {
-        f.relative_to(ROOT).as_posix() for f in project_files() if f.match("lib/*.py")
+        f.relative_to(ROOT).as_posix() for f in project_files() if f.is_relative_to(ROOT / "lib")
     }
 
 

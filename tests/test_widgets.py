@@ -4,13 +4,15 @@ import gzip
 import importlib.util
 import json
 import pkgutil
+import sys
+import types
 
 import matplotlib
 import pytest
 import torch
 
 import lib.widgets
-from course import ROOT
+from course import ROOT, notebooks
 from lib.widgets import _base
 from tests.live import differ, state_of
 
@@ -99,8 +101,9 @@ def test_every_figure_is_light(kind):
 
 @every_kind
 def test_every_figure_has_a_picture_and_words(kind):
-    bundle = kind()._repr_mimebundle_()
-    assert set(bundle) == {"text/plain", "image/png", _base.WIDGET_VIEW}
+    bundle, metadata = kind()._repr_mimebundle_()
+    assert metadata == {}
+    assert set(bundle) == {"text/plain", "image/png", notebooks.VIEW}
     assert bundle["text/plain"] == kind().describe()
 
 
@@ -184,7 +187,7 @@ def test_traits_know_their_limits():
 
 def test_without_anywidget_the_picture_stays(monkeypatch):
     """On a machine where anywidget is missing a chapter runs all the same."""
-    monkeypatch.setitem(__import__("sys").modules, "anywidget", None)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
     spec = importlib.util.spec_from_file_location("base_alone", FOLDER / "_base.py")
     alone = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(alone)
@@ -193,4 +196,18 @@ def test_without_anywidget_the_picture_stays(monkeypatch):
         number = alone.Whole(1, 0, 3)
         describe, picture = lambda self: "words", lambda self: matplotlib.pyplot.figure()
 
-    assert set(Small(number=2)._repr_mimebundle_()) == {"text/plain", "image/png"}
+    bundle, _ = Small(number=2)._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "image/png"}
+
+
+def test_colab_is_told_where_its_widget_manager_is(monkeypatch):
+    """Colab shows a widget of somebody else's only if the output says who is to manage it."""
+    output = types.SimpleNamespace(
+        enable_custom_widget_manager=lambda: None,
+        _widgets=types.SimpleNamespace(_installed_url="https://manager.test/"),
+    )
+    monkeypatch.setitem(sys.modules, "google.colab.output", output)
+    bundle, metadata = KINDS[0]()._repr_mimebundle_()
+    assert "image/png" in bundle
+    manager = {"custom_widget_manager": {"url": "https://manager.test/"}}
+    assert metadata == {notebooks.VIEW: {"colab": manager}}

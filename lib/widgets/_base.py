@@ -14,16 +14,16 @@ from pathlib import Path
 import torch
 import traitlets
 from torch import Tensor
+from traitlets import HasTraits
 
 from lib._check import bad
 
 try:
     from anywidget import AnyWidget as Widget
 except ImportError:  # the pictures stay, only not alive: a chapter must run without anywidget too
-    Widget = traitlets.HasTraits
+    Widget = HasTraits
 
 HERE = Path(__file__).parent
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Ranged:
@@ -141,21 +141,22 @@ class Interactive(Widget):
     def __repr__(self) -> str:
         return self.describe()
 
-    def _repr_mimebundle_(self, **kwargs) -> dict:
+    # Colab's ipywidgets 7 would show itself, without picture and words: None sends IPython to the method below.
+    _ipython_display_ = None
+
+    def _repr_mimebundle_(self, **kwargs) -> tuple[dict, dict]:
         import matplotlib.pyplot as plt
 
         figure = self.picture()
         file = io.BytesIO()
         figure.savefig(file, format="png", transparent=True)
         plt.close(figure)
-        bundle = {
-            "text/plain": self.describe(),
-            "image/png": base64.b64encode(file.getvalue()).decode(),
-        }
-        if hasattr(self, "model_id"):
-            view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-            bundle[WIDGET_VIEW] = view
-        return bundle
+        # anywidget brings the view, and metadata that tell Colab where its widget manager is
+        view, metadata = (
+            super()._repr_mimebundle_(**kwargs) if Widget is not HasTraits else ({}, {})
+        )
+        picture = base64.b64encode(file.getvalue()).decode()
+        return {**view, "text/plain": self.describe(), "image/png": picture}, metadata
 
 
 def pack(values: Tensor, dtype: torch.dtype = torch.float32) -> str:
