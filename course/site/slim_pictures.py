@@ -1,7 +1,7 @@
 """Pictures in a denser format: WebP, which every browser has read since 2020.
 
-Without loss, pixel for pixel, wherever that is light enough. A photograph is not: above `HEAVY` bytes it may be coded with
-loss, if the error stays below what an eye can see (`QUIET`, the peak signal to noise ratio in dB on a white ground).
+Without loss, pixel for pixel, wherever that is light enough. A photograph is not: above `HEAVY` bytes it may be coded
+with loss, if the error stays below what an eye can see (`QUIET`: peak signal to noise ratio in dB, on a white ground).
 The notebooks, and the heavy site, hold the pictures as they were drawn.
 """
 
