@@ -43,7 +43,7 @@ def denser(png: bytes) -> bytes:
         image = opened.convert("RGBA")
     best = coded(image, lossless=True, quality=100, method=4)
     if len(best) > HEAVY:
-        lossy = coded(image, quality=95, method=6)
+        lossy = coded(image, quality=95, method=4)
         if len(lossy) < len(best) and noise(image, lossy) >= QUIET:
             best = lossy
     return best if len(best) < len(png) else b""
