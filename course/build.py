@@ -5,6 +5,7 @@ import functools
 import hashlib
 import http.server
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 from course import HEAVY, ROOT, SITE
 
 # Sphinx looks at pages alone: when none has changed, it would not even copy a changed style sheet.
-FRAME = ["_config.yml", "book/assets", "course/site/*.*"]
+FRAME = ["_config.yml", "_toc.yml", "book/assets", "course/site/*.*", "course/site/templates"]
 NOTE = ROOT / "_build" / "frame"
 # Their words may turn up in a page while it is read, so style rules that speak of them stay.
 RUN_TIME = ["lib/widgets/*.js", "lib/widgets/*.css", "book/assets/**/*.js"]
@@ -67,6 +68,8 @@ def write_pages() -> int:
     """Jupyter Book with warnings as errors. Nothing is executed; unchanged pages are kept."""
     now = frame()
     same = NOTE.exists() and NOTE.read_text() == now
+    if not same:  # Sphinx never removes a page, or a script, that the site no longer has
+        shutil.rmtree(HEAVY, ignore_errors=True)
     start = "from jupyter_book.cli.main import main; main()"
     # --keep-going: show all warnings, not the first alone
     options = [

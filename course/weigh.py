@@ -1,7 +1,7 @@
 """What a page weighs: everything that Chromium asks for while a reader opens it and scrolls to its end.
 
-Text, styles, scripts and data count as a server sends them, gzipped; fonts and pictures are packed already. Each page is
-opened with an empty cache, so that its weight is that of a first visit.
+Text, styles, scripts and data count as a server sends them, gzipped; fonts and pictures are packed already. Each page
+is opened with an empty cache, so that its weight is that of a first visit.
 """
 
 import gzip

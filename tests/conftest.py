@@ -1,4 +1,4 @@
-"""What several test files share: the built site, a browser and watched pages in it, a copy of the project as a repository."""
+"""What several test files share: the built site, watched pages in a browser, a copy of the project as a repository."""
 
 import shutil
 import subprocess

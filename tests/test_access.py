@@ -1,4 +1,4 @@
-"""The site for those who can't see it, can't use a mouse, or see little: axe-core on every page, and the keyboard alone."""
+"""The site for those who can't see it, or can't use a mouse: axe-core on every page, and the keyboard alone."""
 
 import re
 

@@ -1,4 +1,6 @@
-"""What each page weighs, measured from what Chromium really asks for; `python -m course weigh` prints the same table."""
+"""What each page weighs, measured from what Chromium asks for; `python -m course weigh` prints the same table."""
+
+import re
 
 import pytest
 
@@ -59,8 +61,6 @@ def test_a_table_names_every_page_and_adds_up():
 
 def test_first_paint_waits_for_no_script(site):
     """No script in a head holds the page up, but for the few lines that choose light or dark."""
-    import re
-
     for page in ALL_PAGES:
         head = (site / page).read_text("utf8").split("</head>")[0]
         for attributes, inline in re.findall(r"<script\b([^>]*)>(.*?)</script>", head, re.S):

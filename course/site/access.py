@@ -1,7 +1,7 @@
 """A Sphinx extension: what MyST-NB writes around code, in a form that a screen reader can tell apart.
 
-A folded cell's line says what is in it, "Show the code: imports", not "Show code cell source" twenty times a page; and it
-is named by what can be seen, not by an `aria-label` that says something else. A cell may still say it itself:
+A folded cell's line says what is in it, "Show the code: imports", not "Show code cell source" twenty times a page; and
+it is named by what can be seen, not by an `aria-label` that says something else. A cell may still say it itself:
 
     mystnb:
       code_prompt_show: "Show how the figure is drawn"

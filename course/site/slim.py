@@ -116,7 +116,13 @@ def slim(source: Path, target: Path, memory: Path, run_time: Iterable[Path] = ()
 
 
 # What the theme brings for others: its sources, other languages, fonts and icons that the light site holds anew.
-LEFT_OUT = ("_static/vendor/", "_static/locales/", "_static/katex/", "_static/styles/")
+LEFT_OUT = (
+    "_static/vendor/",
+    "_static/locales/",
+    "_static/katex/",
+    "_static/styles/",
+    "_static/basic.css",
+)
 PICTURES = {".png", ".svg", ".jpg", ".gif", ".webp"}
 
 
@@ -125,7 +131,7 @@ def wanted(path: Path, scripts: set[Path], sheets: set[Path], told: str) -> bool
     name = path.as_posix()
     if name == ".buildinfo" or path in sheets or name.startswith(LEFT_OUT):
         return False
-    if path.parts[0] == "_static" and path.suffix in {".map", ".html"}:
+    if path.parts[0] == "_static" and path.suffix in {".map", ".html", ".txt"}:
         return False
     if path.suffix in PICTURES:
         return path.name in told

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fontTools import subset
 
-# KaTeX's alphabets: the end of the font's name, and the classes of the letters set in it. The others may hold any letter.
+# KaTeX's alphabets: the end of the font's name, the classes of the letters set in it. The others may hold any letter.
 ALPHABETS = {
     "Main-Bold": r"mathbf|textbf|boldsymbol",
     "Main-BoldItalic": r"mathbf|textbf|boldsymbol",

@@ -1,7 +1,7 @@
 """Pictures in a denser format: WebP, which every browser has read since 2020.
 
-Without loss, pixel for pixel, wherever that is light enough. A photograph is not: above `HEAVY` bytes it may be coded with
-loss, if the error stays below what an eye can see (`QUIET`, the peak signal to noise ratio in dB on a white ground).
+Without loss, pixel for pixel, wherever that is light enough. A photograph is not: above `HEAVY` bytes it may be coded
+with loss, if the error stays below what an eye can see (`QUIET`: peak signal to noise ratio in dB, on a white ground).
 The notebooks, and the heavy site, hold the pictures as they were drawn.
 """
 
@@ -43,7 +43,7 @@ def denser(png: bytes) -> bytes:
         image = opened.convert("RGBA")
     best = coded(image, lossless=True, quality=100, method=4)
     if len(best) > HEAVY:
-        lossy = coded(image, quality=95, method=6)
+        lossy = coded(image, quality=95, method=4)
         if len(lossy) < len(best) and noise(image, lossy) >= QUIET:
             best = lossy
     return best if len(best) < len(png) else b""
