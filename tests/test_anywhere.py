@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 import lib.widgets
-from course import ROOT, first_cell, notebooks
+from course import ROOT, figures, first_cell, notebooks
 from course.compare import Tolerance, same_text
 from course.run import execute
 from lib.widgets import _base
@@ -169,5 +169,5 @@ def test_interactive_figures_under_colabs_versions(colab_python, monkeypatch):
         (output,) = cell.outputs
         assert len(output.data["text/plain"].split()) >= 8, name
         assert output.data["image/png"], name
-        state = states[output.data[notebooks.VIEW]["model_id"]]["state"]
+        state = states[output.data[figures.VIEW]["model_id"]]["state"]
         assert state["_esm"] == _base.module(getattr(lib.widgets, name).name)

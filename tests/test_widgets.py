@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import lib.widgets
-from course import ROOT, notebooks
+from course import ROOT, figures
 from lib.widgets import _base
 from tests.live import differ, state_of
 
@@ -103,7 +103,7 @@ def test_every_figure_is_light(kind):
 def test_every_figure_has_a_picture_and_words(kind):
     bundle, metadata = kind()._repr_mimebundle_()
     assert metadata == {}
-    assert set(bundle) == {"text/plain", "image/png", notebooks.VIEW}
+    assert set(bundle) == {"text/plain", "image/png", figures.VIEW}
     assert bundle["text/plain"] == kind().describe()
 
 
@@ -210,4 +210,4 @@ def test_colab_is_told_where_its_widget_manager_is(monkeypatch):
     bundle, metadata = KINDS[0]()._repr_mimebundle_()
     assert "image/png" in bundle
     manager = {"custom_widget_manager": {"url": "https://manager.test/"}}
-    assert metadata == {notebooks.VIEW: {"colab": manager}}
+    assert metadata == {figures.VIEW: {"colab": manager}}
