@@ -57,7 +57,7 @@ def test_two_patches_swap_by_keyboard(live):
     grid.press("Enter")
     assert it.get("order")[:8] == [7, 1, 2, 3, 4, 5, 6, 0]
     differences = it.check()["differences"]
-    assert max(differences) > 0.01 and min(differences) > 1e-4  # all outputs change, not two alone
+    assert sum(d > 1e-3 for d in differences) > 10  # far more outputs change than the two
     grid.press("Space")  # take, and put down again in the same place
     grid.press("Space")
     grid.press("ArrowLeft")

@@ -159,7 +159,7 @@ const kit = (() => {
 
     readTheme();
     return { root, controls, stage, room, draw, redraw, set, show, slider, choice, tick, button, again, listen,
-      colour: (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim(),
+      colour: (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim() || "#787878", // until it is in the page
       stop: () => { stops.forEach((f) => f()); shadow.replaceChildren(); } };
   };
 
