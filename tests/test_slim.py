@@ -81,7 +81,7 @@ def test_a_reader_sees_the_same_with_and_without(browser, address, heavy_address
                 )
                 pair.append(tab.evaluate(STYLES))
             heavy, light = pair
-            assert len(light) > 200
+            assert len(light) > 100
             assert heavy.keys() == light.keys()
             for path in heavy:
                 (old, old_width), (new, new_width) = heavy[path], light[path]
