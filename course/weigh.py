@@ -5,6 +5,7 @@ is opened with an empty cache, so that its weight is that of a first visit.
 """
 
 import gzip
+import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -42,10 +43,13 @@ class Weight:
 
     def add(self, response) -> None:
         body = response.body()
-        kind = response.header_value("content-type") or ""
-        packed = kind.startswith(PACKED) or response.request.resource_type == "font"
+        content = response.header_value("content-type") or ""
+        packed = content.startswith(PACKED) or response.request.resource_type == "font"
         size = len(body) if packed else min(len(body), len(gzip.compress(body, 6)))
-        self.kinds[KINDS.get(response.request.resource_type, "data")] += size
+        # the state of an interactive figure comes as a script, and is data: course/site/interactive.py
+        state = re.search(r"/interactive/(?!code-|interactive\.js)[\w-]+\.js$", response.url)
+        kind = "data" if state else KINDS.get(response.request.resource_type, "data")
+        self.kinds[kind] += size
         self.requests += 1
 
 

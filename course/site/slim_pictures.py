@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image, ImageChops, ImageStat
 
 HEAVY = 96 * 1024
-QUIET = 40.0
+QUIET = 38.0
 
 
 def size(file: Path) -> tuple[int, int]:
