@@ -124,5 +124,5 @@ def write(
     if first:  # Sphinx, docutils and the theme write one each
         end = first.end()
         text = text[:end] + VIEWPORT.sub("", text[end:])
-    # with scripts off nobody turns "auto" into a theme, and the style sheet has no colours for it
+    # with scripts off nobody turns "auto" into a theme, and the theme's style sheets have no colours for it
     return text.replace('data-theme="auto"', 'data-theme="light"', 1)
