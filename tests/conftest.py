@@ -1,15 +1,23 @@
 """What several test files share: the built site, watched pages in a browser, a copy of the project as a repository."""
 
+import functools
+import http.server
+import io
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from course import HEAVY, ROOT, SITE
+from course import HEAVY, ROOT, SITE, first_cell
 from course.browser import launch
-from course.build import served
+from course.build import Handler, served
+
+sys.path.insert(0, str(ROOT / "course" / "site"))  # as Sphinx does, for the extensions there
+from address import pages_address
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
@@ -38,9 +46,29 @@ def site() -> Path:
 
 @pytest.fixture(scope="session")
 def address(site) -> str:
-    """Where the built site is served while tests run."""
-    with served(site) as running:
-        yield running
+    """Where the site is served as GitHub Pages does: in a folder of its host, with 404.html for what isn't there."""
+    folder = urlsplit(pages_address(first_cell.repository()["url"])).path
+
+    class Pages(Handler):
+        def translate_path(self, path):
+            return super().translate_path("/" + path.removeprefix(folder))
+
+        def send_head(self):
+            inside = self.path.startswith(folder)
+            if inside and (site / unquote(urlsplit(self.path).path.removeprefix(folder))).exists():
+                return super().send_head()
+            body = (site / "404.html").read_bytes()
+            self.send_response(404)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            return io.BytesIO(body)
+
+    handler = functools.partial(Pages, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{folder}".rstrip("/")
+        server.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -102,5 +102,22 @@ class Live:
         return self.root.get_by_role("status").inner_text()
 
 
+def enliven(tab) -> int:
+    """Bring every figure of a page to life, scrolling to it as a reader would; returns how many there are."""
+    count = tab.locator("img.interactive").count()
+    for number in range(count):
+        picture = tab.locator("img.interactive").nth(number)
+        picture.evaluate("image => (image.previousElementSibling ?? image).scrollIntoView()")
+        tab.wait_for_function(
+            "n => document.querySelectorAll('.interactive-live').length > n", arg=number
+        )
+    tab.wait_for_function(
+        "n => n === 0 || Object.values(interactive.models)"
+        ".filter(m => Object.keys(m.get('shown')).length).length === n",
+        arg=count,
+    )
+    return count
+
+
 def differ(before: dict, after: dict) -> bool:
     return json.dumps(before) != json.dumps(after)

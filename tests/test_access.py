@@ -7,6 +7,7 @@ import pytest
 from course import ROOT
 from course.site.maths import fetch_packages
 from tests.conftest import NARROW, WIDE
+from tests.live import enliven
 from tests.test_site import CHAPTER_PAGES, PAGES, every_chapter
 
 AXE = ROOT / "course" / "site" / "node_modules" / "axe-core" / "axe.min.js"
@@ -44,6 +45,7 @@ def test_axe_finds_nothing(watched, site, page):
         pytest.skip("the site has no page for addresses that lead nowhere")
     found = {}
     watch, tab = watched(page)
+    enliven(tab)
     load_axe(tab)
     for viewport in (WIDE, NARROW):
         tab.set_viewport_size(viewport)
@@ -90,18 +92,23 @@ def test_axe_finds_nothing_in_what_opens(watched):
     assert axe(tab) == []
 
 
-# What a keyboard must reach: all that can be pressed, followed or filled in, and boxes that scroll.
+# What a keyboard must reach: all that can be pressed, followed or filled in, and boxes that scroll; in interactive
+# figures, too, whose shadow roots are open. Of a group of radio buttons Tab reaches the one that is chosen.
 INTERACTIVE = """() => {
   const wanted = 'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]';
   const shown = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length && !e.disabled
-    && !e.closest("[inert]") && e.tabIndex >= 0;
-  window.wanted = [...document.querySelectorAll(wanted)].filter(shown);
+    && !e.closest("[inert]") && e.tabIndex >= 0 && (e.type !== "radio" || e.checked);
+  const inside = (root) => [...root.querySelectorAll("*")].flatMap((e) =>
+    [...(e.matches(wanted) && shown(e) ? [e] : []), ...(e.shadowRoot ? inside(e.shadowRoot) : [])]);
+  window.wanted = inside(document);
   return window.wanted.length;
 }"""
 FOCUSED = """() => {
-  const e = document.activeElement;
+  let e = document.activeElement;
+  while (e?.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
   if (!e || e === document.body) return null;
-  const s = getComputedStyle(e), box = e.getBoundingClientRect();
+  const marked = e.type === "radio" ? e.closest("label") ?? e : e;
+  const s = getComputedStyle(marked), box = marked.getBoundingClientRect();
   return {
     number: window.wanted.indexOf(e),
     what: e.outerHTML.slice(0, 120),
@@ -118,6 +125,8 @@ def test_the_keyboard_reaches_and_leaves_everything(watched, page, viewport):
     _, tab = watched(page, viewport=viewport)
     tab.emulate_media(reduced_motion="reduce")
     tab.add_style_tag(content=STILL)  # where the focus is now, not on its way there
+    enliven(tab)
+    tab.evaluate("scrollTo(0, 0)")
     tab.evaluate("document.activeElement.blur()")
     count = tab.evaluate(INTERACTIVE)
     assert count > 5

@@ -3,31 +3,24 @@
 What a page looks like is asked of Chromium, on the built site; colours are read from the style sheet as well.
 """
 
-import functools
-import http.server
 import io
 import itertools
 import re
-import sys
-import threading
 import types
 from html import unescape
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
+import address as site_address  # course/site, on the path since conftest.py
 import numpy as np
+import preview
 import pytest
 from PIL import Image
 
 from course import ROOT, first_cell, picture
-from course.build import Handler
 from lib import plots
-from tests.conftest import NARROW, WIDE, Watched
+from tests.conftest import NARROW, WIDE
 from tests.test_plots import DARK, WHITE, contrast
 from tests.test_site import PAGES, TOC
-
-sys.path.insert(0, str(ROOT / "course" / "site"))  # as Sphinx does
-import address as site_address
-import preview
 
 ASSETS = ROOT / "book" / "assets"
 STYLE = (ASSETS / "look.css").read_text("utf8")
@@ -37,47 +30,6 @@ LAPTOP = {"width": 1280, "height": 720}
 
 every_page = pytest.mark.parametrize("page", [*PAGES, *GENERATED])
 both_themes = pytest.mark.parametrize("scheme", ["light", "dark"])
-
-
-@pytest.fixture(scope="module")
-def published(site):
-    """The site as GitHub Pages serves it: in a folder of its host, with 404.html for what isn't there."""
-    folder = urlsplit(site_address.pages_address(first_cell.repository()["url"])).path
-
-    class Pages(Handler):
-        def translate_path(self, path):
-            return super().translate_path("/" + path.removeprefix(folder))
-
-        def send_head(self):
-            inside = self.path.startswith(folder)
-            if inside and (site / unquote(urlsplit(self.path).path.removeprefix(folder))).exists():
-                return super().send_head()
-            body = (site / "404.html").read_bytes()
-            self.send_response(404)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            return io.BytesIO(body)
-
-    handler = functools.partial(Pages, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}{folder}"
-        server.shutdown()
-
-
-@pytest.fixture
-def watched(browser, published):
-    """Open a page of the published site, watched; closed after the test."""
-    opened = []
-
-    def open_page(page, **options):
-        opened.append(Watched(browser, published.rstrip("/"), **options))
-        return opened[-1], opened[-1].open(page)
-
-    yield open_page
-    for one in opened:
-        one.context.close()
 
 
 # Colours
@@ -391,7 +343,8 @@ def test_the_404_page_is_whole_at_any_depth(watched, viewport):
     assert tab.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
-def test_links_of_the_404_page_hold(watched, published):
+def test_links_of_the_404_page_hold(watched, address):
+    published = f"{address}/"
     _, tab = watched(LOST)
     mine = tab.evaluate("[...document.querySelectorAll('a, link')].map(e => e.href)")
     inside = {link.split("#")[0] for link in mine if link.startswith(urljoin(published, "/"))}

@@ -7,6 +7,7 @@ import pytest
 
 from course import ROOT, figures, notebooks
 from tests.conftest import NARROW, WIDE, Watched
+from tests.live import enliven
 
 HOLDERS = {
     text.stem: len(figures.shown(nbformat.read(notebooks.notebook_of(text), as_version=4)))
@@ -14,21 +15,6 @@ HOLDERS = {
 }
 PAGES = [f"chapters/{stem}" for stem, count in HOLDERS.items() if count]
 every_page = pytest.mark.parametrize("page", PAGES)
-
-
-def enliven(tab, count: int) -> None:
-    """Scroll to each picture of a figure, as a reader would, and wait until all live."""
-    for number in range(count):
-        picture = tab.locator("img.interactive").nth(number)
-        picture.evaluate("image => (image.previousElementSibling ?? image).scrollIntoView()")
-        tab.wait_for_function(
-            "n => document.querySelectorAll('.interactive-live').length > n", arg=number
-        )
-    tab.wait_for_function(
-        "n => Object.values(interactive.models).filter(m => Object.keys(m.get('shown')).length)"
-        ".length === n",
-        arg=count,
-    )
 
 
 def held(page: str) -> int:
@@ -46,7 +32,7 @@ def test_figures_come_to_life(watched, page, viewport):
     watch, tab = watched(f"{page}.html", viewport=viewport)
     count = held(page)
     assert tab.locator("img.interactive").count() == count
-    enliven(tab, count)
+    enliven(tab)
     assert tab.locator(".interactive-live section.figure:visible").count() == count
     assert tab.locator("img.interactive:visible").count() == 0
     assert tab.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
@@ -56,7 +42,7 @@ def test_figures_come_to_life(watched, page, viewport):
 @every_page
 def test_figures_come_to_life_in_a_page_opened_from_a_folder(browser, site, page):
     with Watched(browser, site.as_uri()) as watch:
-        enliven(watch.open(f"{page}.html"), held(page))
+        assert enliven(watch.open(f"{page}.html")) == held(page)
         # a browser lets no page in a folder fetch the icons' font ahead of time; they come all the same
         assert [c for c in watch.complaints if "font" not in c and "ERR_FAILED" not in c] == []
 
@@ -73,7 +59,7 @@ def test_without_scripts_a_picture_stands_there(watched, page):
 @every_page
 def test_on_paper_a_picture_stands_there(watched, page):
     _, tab = watched(f"{page}.html")
-    enliven(tab, held(page))
+    enliven(tab)
     tab.emulate_media(media="print")
     assert tab.locator("img.interactive:visible").count() == held(page)
     assert tab.locator(".interactive-live:visible").count() == 0
