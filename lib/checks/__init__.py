@@ -1,4 +1,4 @@
-'''Checks of the exercises: `from lib import checks as check`, then `check.share_out(share_out)`.
+"""Checks of the exercises: `from lib import checks as check`, then `check.share_out(share_out)`.
 
 A check says what was tried, what came, what was expected and what is likely behind it. It never
 raises, calls a stub "not attempted yet", and takes every correct way of solving the exercise. Its
@@ -11,7 +11,7 @@ itself. A check is a function of one `t`; its name is the exercise's id, unique 
 
     @exercise(chapter=6, points=1, minutes=5, forbids=["softmax"])
     def share_out(t):
-        """Softmax over the keys, written out."""
+        # softmax over the keys, written out
         t.step("two equal scores: half the weight each")
         scores = torch.zeros(1, 2, dtype=torch.float64)
         t.close(t.student(scores), torch.full((1, 2), 0.5, dtype=torch.float64))
@@ -44,10 +44,10 @@ itself. A check is a function of one `t`; its name is the exercise's id, unique 
 - Find the bug: `exposes(t, right, faulty, names)` from `lib.checks._bug`. The student's function takes
   nothing and returns inputs; `shows=[faulty]` says that the chapter shows this code too.
 - A question to be answered in words has no check, only a rubric:
-  `why_scale = written("why_scale", chapter=7, points=3, minutes=10, rubric="""1: ...""")`.
+  `why_scale = written("why_scale", chapter=7, points=3, minutes=10, rubric=["1: ...", ...])`.
 
 How an exercise stands in the chapter is in CONTRIBUTING.md, "Write an exercise".
-'''
+"""
 
 import importlib
 import pkgutil

@@ -41,7 +41,10 @@ def exposes(
     if len(names) == 1 and not isinstance(inputs, tuple):
         inputs = (inputs,)
     if not isinstance(inputs, tuple | list) or len(inputs) != len(names):
-        t.fail(shown(inputs), f"{len(names)} values, {wanted}")
+        t.fail(
+            shown(inputs),
+            f"{len(names)} values, {wanted}" if len(names) > 1 else f"one value, {wanted}",
+        )
     for name, value in zip(names, inputs, strict=True):
         if isinstance(value, Tensor) and value.is_floating_point():
             t.tensor(value, name)

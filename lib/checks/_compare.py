@@ -42,9 +42,8 @@ def same(came, expected, tolerance: float | None = None) -> bool:
         if not isinstance(came, Tensor) or came.shape != expected.shape:
             return False
         if not expected.is_floating_point():
-            return torch.equal(came.to(expected.dtype), expected) and (
-                came.dtype == expected.dtype or came.dtype != torch.bool
-            )
+            both = (came.dtype == torch.bool, expected.dtype == torch.bool)
+            return both[0] == both[1] and bool((came == expected).all())
         return not bool(differing(came, expected, tolerance).any())
     if isinstance(expected, float) and isinstance(came, int | float):
         return abs(came - expected) <= (tolerance or 1e-6) * max(1.0, abs(expected))

@@ -163,7 +163,8 @@ def _forbidden_object(thing, names, seen=None) -> str | None:
     used = (
         [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"] if code else []
     )
-    for known in map(world.get, used):
+    closed = [c.cell_contents for c in getattr(thing, "__closure__", None) or () if _is_filled(c)]
+    for known in [*map(world.get, used), *closed]:
         if isinstance(known, ModuleType):  # normalise.softmax(...)
             dotted = {f"{known.__name__}.{attribute}" for attribute in code.co_names}
             if found := dotted.intersection(names):
@@ -176,6 +177,13 @@ def _forbidden_object(thing, names, seen=None) -> str | None:
         elif name in names or f"{module}.{name}" in names:
             return f"{module}.{name}" if f"{module}.{name}" in names else name
     return None
+
+
+def _is_filled(cell) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # a variable that has no value yet
+        return False
 
 
 def _told(error: BaseException) -> dict:
