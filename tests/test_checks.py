@@ -205,6 +205,17 @@ def test_the_code_that_is_shown_is_the_code_that_is_checked(name):
         assert ours in theirs, f"{function.__name__} in the text is another one"
 
 
+@every_check
+def test_the_names_are_defined_nowhere_else_in_the_chapter(name):
+    """Or an unanswered stub would stand beside a function that passes."""
+    text, block = BLOCKS[name]
+    inside = {cell.id for cell in block.cells}
+    for cell in notebooks.derive(text).cells:
+        if cell.cell_type == "code" and cell.id not in inside:
+            defined = re.findall(r"^(?:def|class) (\w+)|^(\w+) = ", cell.source, re.M)
+            assert not {n for pair in defined for n in pair} & set(exercises()[name].defines)
+
+
 @pytest.mark.parametrize("chapter", sorted({e.chapter for e in exercises().values()}))
 def test_a_chapter_has_three_or_more_that_grow(chapter):
     own = list(exercises(chapter).values())

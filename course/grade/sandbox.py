@@ -31,7 +31,9 @@ class Unavailable(Exception):
 class Limits:
     call_seconds: float = 10  # one call of a student's function
     exercise_seconds: float = 60  # all calls of an exercise; also of processor time
-    start_seconds: float = 120  # until torch is imported: slow on a busy machine, and no student's fault
+    start_seconds: float = (
+        120  # until torch is imported: slow on a busy machine, and no student's fault
+    )
     memory_bytes: int = 1024 * MB  # of address space, on top of what torch takes by itself
     total_bytes: int = 2048 * MB  # resident, of all processes in the sandbox together
     file_bytes: int = 16 * MB  # one file
@@ -211,7 +213,9 @@ class Sandbox:
         except (wire.Closed, wire.TooSlow, wire.Malformed) as error:
             self._kill()
             said = self.process.stderr.read(2000).decode(errors="replace").strip()
-            raise Unavailable(f"the sandbox did not start ({type(error).__name__}): {said}") from None
+            raise Unavailable(
+                f"the sandbox did not start ({type(error).__name__}): {said}"
+            ) from None
         if reply != {"kind": "ready"}:
             self._kill()
             raise Unavailable(f"the sandbox did not start: {reply}")
@@ -313,12 +317,16 @@ class Sandbox:
         except wire.TooSlow:
             said = f"no result within {self.limits.call_seconds:g} seconds"
             if left < self.limits.call_seconds:
-                said = f"no end within {self.limits.exercise_seconds:g} seconds for the whole exercise"
+                said = (
+                    f"no end within {self.limits.exercise_seconds:g} seconds for the whole exercise"
+                )
             ended = Ended(said, "a result in less time", "a loop that doesn't end?")
         except wire.Closed:
             ended = self.ended or Ended("the process ended", "a result")
         except wire.Malformed as error:
-            ended = Ended(f"an answer that is no data: {error}", "tensors, numbers, words, lists of them")
+            ended = Ended(
+                f"an answer that is no data: {error}", "tensors, numbers, words, lists of them"
+            )
         self.ended = self.ended or ended
         told = self.ended.reply()
         self.stop()
@@ -351,7 +359,9 @@ def death(status: int) -> Ended:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
-            return Ended("the time limit was reached", "a result in less time", "a loop that doesn't end?")
+            return Ended(
+                "the time limit was reached", "a result in less time", "a loop that doesn't end?"
+            )
         name = signal.Signals(number).name if number in signal.valid_signals() else number
         return Ended(f"the process was ended by {name}", "a result")
     return Ended("the process ended itself", "a result: a function must not end Python")

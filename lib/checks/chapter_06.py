@@ -69,7 +69,7 @@ def all_scores(t):
     minutes=15,
     forbids=["scaled_dot_product_attention", "MultiheadAttention", "attention"],
 )
-def from_memory(t):
+def attention_by_heart(t):
     """The whole of attention, output and weights."""
 
     def pair(came, what="the function"):

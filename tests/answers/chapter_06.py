@@ -69,17 +69,17 @@ def by_number_of_keys(query, key):
     return query @ key.mT / key.shape[-2] ** 0.5
 
 
-# from_memory
+# attention_by_heart
 
 
-@right("from_memory")
+@right("attention_by_heart")
 def row_softmax(query, key, value):
     scores = query @ key.transpose(-2, -1)
     weights = F.softmax(scores / scores.new_tensor(query.shape[-1]).sqrt(), dim=-1)
     return torch.matmul(weights, value), weights
 
 
-@right("from_memory")
+@right("attention_by_heart")
 def written_out(query, key, value):
     scores = torch.einsum("...id,...jd->...ij", query, key) / key.shape[-1] ** 0.5
     similarity = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -87,53 +87,53 @@ def written_out(query, key, value):
     return [torch.einsum("...ij,...jv->...iv", weights, value), weights]
 
 
-@wrong("from_memory", "softmax over the queries")
+@wrong("attention_by_heart", "softmax over the queries")
 def over_queries(query, key, value):
     weights = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-2)
     return weights @ value, weights
 
 
-@wrong("from_memory", "the division by √d is missing")
+@wrong("attention_by_heart", "the division by √d is missing")
 def without_scale(query, key, value):
     weights = (query @ key.mT).softmax(-1)
     return weights @ value, weights
 
 
-@wrong("from_memory", "(output, weights)")
+@wrong("attention_by_heart", "(output, weights)")
 def output_alone(query, key, value):
     return (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
 
 
-@wrong("from_memory", "softmax is missing")
+@wrong("attention_by_heart", "softmax is missing")
 def no_softmax(query, key, value):
     weights = query @ key.mT / query.shape[-1] ** 0.5
     return weights @ value, weights
 
 
-@wrong("from_memory", "the scale is fixed at the size of an earlier query")
+@wrong("attention_by_heart", "the scale is fixed at the size of an earlier query")
 def fixed_scale(query, key, value):  # subtle: right for every query of size 4
     weights = (query @ key.mT / 2).softmax(-1)
     return weights @ value, weights
 
 
-@wrong("from_memory", "softmax runs over the second axis, here the heads")
+@wrong("attention_by_heart", "softmax runs over the second axis, here the heads")
 def second_axis(query, key, value):  # subtle: right without a batch
     weights = (query @ key.mT / query.shape[-1] ** 0.5).softmax(1)
     return weights @ value, weights
 
 
-@wrong("from_memory", "a solution without `scaled_dot_product_attention`")
+@wrong("attention_by_heart", "a solution without `scaled_dot_product_attention`")
 def torchs_own(query, key, value):
     weights = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
     return F.scaled_dot_product_attention(query, key, value), weights
 
 
-@wrong("from_memory", "a solution without `attention`")
+@wrong("attention_by_heart", "a solution without `attention`")
 def libs_own(query, key, value):
     return easy(query, key, value)
 
 
-@wrong("from_memory", "is the `return` line missing?")
+@wrong("attention_by_heart", "is the `return` line missing?")
 def no_return(query, key, value):
     weights = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
     weights @ value
