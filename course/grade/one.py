@@ -53,7 +53,7 @@ def grade(
     name: str,
     data: bytes,
     home: Path,
-    limits: sandbox.Limits = sandbox.Limits(),
+    limits: sandbox.Limits,
     weak: bool = False,
     slot: int = 0,
     only: set[str] | None = None,

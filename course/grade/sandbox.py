@@ -54,7 +54,7 @@ class Ended:
 
 
 def stage(folder: Path) -> Path:
-    """What the sandbox sees of the course: `lib` without the checks of the chapters, and the two files of this package."""
+    """What the sandbox sees of the course: `lib` without the chapters' checks, and two files of this package."""
     home = folder / "course-inside"
     hidden = shutil.ignore_patterns("__pycache__", "chapter_*.py")
     shutil.copytree(ROOT / "lib", home / "lib", ignore=hidden)
