@@ -21,6 +21,8 @@ from course import ROOT
 from course.grade import wire
 
 MB = 2**20
+PATIENCE = 6
+TICK = 0.1  # seconds between looks at what a sandbox uses
 
 
 class Unavailable(Exception):
@@ -29,8 +31,10 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class Limits:
+    # Time is processor time, so that a busy machine gives the same grades as an idle one; PATIENCE times as much
+    # may pass on the clock, for those who only wait.
     call_seconds: float = 10  # one call of a student's function
-    exercise_seconds: float = 60  # all calls of an exercise; also of processor time
+    exercise_seconds: float = 60  # all calls of an exercise
     start_seconds: float = (
         120  # until torch is imported: slow on a busy machine, and no student's fault
     )
@@ -149,6 +153,7 @@ class Sandbox:
         self.home, self.limits, self.weak, self.slot = home, limits, weak, slot
         self.process: subprocess.Popen | None = None
         self.ended: Ended | None = None
+        self.call_began: float | None = None  # processor time used until then
         self.loaded = False
 
     def __enter__(self) -> "Sandbox":
@@ -232,16 +237,28 @@ class Sandbox:
         return 4 + sum(len(list((task / "task").iterdir())) for task in tasks if task.exists())
 
     def _watch(self, process: subprocess.Popen) -> None:
-        """End the sandbox when all its processes together hold too much memory."""
+        """End the sandbox when its processes use too much, together: memory, or time for one call."""
+        limits = self.limits
         while process.poll() is None:
-            if resident(process.pid, self.limits.total_bytes) > self.limits.total_bytes:
-                self.ended = Ended(
-                    f"more than {self.limits.total_bytes // MB} MB of memory in all processes together",
-                    f"at most {self.limits.total_bytes // MB} MB",
+            if resident(process.pid, limits.total_bytes) > limits.total_bytes:
+                most = f"{limits.total_bytes // MB} MB"
+                ended = Ended(
+                    f"more than {most} of memory in all processes together", f"at most {most}"
                 )
-                self._kill(process)
-                return
-            time.sleep(0.1)
+            elif self.call_began is not None and (
+                cpu_seconds(process.pid) - self.call_began > limits.call_seconds
+            ):
+                ended = self._too_slow()
+            else:
+                time.sleep(TICK)
+                continue
+            self.ended = ended
+            self._kill(process)
+            return
+
+    def _too_slow(self) -> Ended:
+        said = f"no result within {self.limits.call_seconds:g} seconds"
+        return Ended(said, "a result in less time", "a loop that doesn't end?")
 
     def _kill(self, process: subprocess.Popen | None = None) -> None:
         process = process or self.process
@@ -266,7 +283,7 @@ class Sandbox:
         """Run an exercise's definitions in a fresh child. Gives kind "value", or what went wrong."""
         if self.process is None:
             self.start()
-        self.deadline = time.monotonic() + self.limits.exercise_seconds
+        self.deadline = time.monotonic() + PATIENCE * self.limits.exercise_seconds
         self.loaded = True
         reply = self._exchange({"pieces": [list(piece) for piece in pieces], "names": names})
         if reply["kind"] == "error":
@@ -303,10 +320,12 @@ class Sandbox:
 
     def _exchange(self, request: dict) -> dict:
         left = self.deadline - time.monotonic()
-        seconds = min(self.limits.call_seconds, left)
+        seconds = min(PATIENCE * self.limits.call_seconds, left)
         try:
+            self.call_began = cpu_seconds(self.process.pid)
             wire.send(self.process.stdin.fileno(), request)
             reply = wire.receive(self.process.stdout.fileno(), max(seconds, 0.01))
+            self.call_began = None
             if not isinstance(reply, dict) or not well_formed(reply):
                 raise wire.Malformed("a reply that is none")
             if reply["kind"] in ("died", "ended"):
@@ -315,18 +334,14 @@ class Sandbox:
                 return self.ended.reply()
             return reply
         except wire.TooSlow:
-            said = f"no result within {self.limits.call_seconds:g} seconds"
-            if left < self.limits.call_seconds:
-                said = (
-                    f"no end within {self.limits.exercise_seconds:g} seconds for the whole exercise"
-                )
-            ended = Ended(said, "a result in less time", "a loop that doesn't end?")
+            ended = self._too_slow()
         except wire.Closed:
             ended = self.ended or Ended("the process ended", "a result")
         except wire.Malformed as error:
             ended = Ended(
                 f"an answer that is no data: {error}", "tensors, numbers, words, lists of them"
             )
+        self.call_began = None
         self.ended = self.ended or ended
         told = self.ended.reply()
         self.stop()
@@ -367,30 +382,42 @@ def death(status: int) -> Ended:
     return Ended("the process ended itself", "a result: a function must not end Python")
 
 
-def resident(pid: int, enough: int) -> int:
-    """The resident memory of a process and of all its descendants, in bytes; shared pages count once.
-
-    Counting shared pages properly is slow, so it is done only where the quick sum comes to `enough`.
-    """
+def family(pid: int) -> dict[int, list[str]]:
+    """A process and all its descendants: number -> the fields of its /proc/N/stat from the third on."""
     children: dict[int, list[int]] = {}
-    pages: dict[int, int] = {}
-    for folder in os.listdir("/proc"):
+    stats: dict[int, list[str]] = {}
+    for folder in os.listdir("/proc") if sys.platform == "linux" else ():
         if folder.isdigit():
             try:
                 stat = Path("/proc", folder, "stat").read_text().rpartition(")")[2].split()
             except OSError:  # it has just ended
                 continue
             children.setdefault(int(stat[1]), []).append(int(folder))
-            pages[int(folder)] = int(stat[21])
-    family, waiting = [], [pid]
+            stats[int(folder)] = stat
+    found, waiting = {}, [pid]
     while waiting:
-        family.append(waiting.pop())
-        waiting += children.get(family[-1], [])
+        one = waiting.pop()
+        if one in stats:
+            found[one] = stats[one]
+        waiting += children.get(one, [])
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time that a process, its descendants and those of them that have ended have used."""
+    ticks = sum(int(n) for stat in family(pid).values() for n in stat[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid: int, enough: int) -> int:
+    """The resident memory of a process and of all its descendants, in bytes; shared pages count once.
+
+    Counting shared pages properly is slow, so it is done only where the quick sum comes to `enough`.
+    """
     page = os.sysconf("SC_PAGE_SIZE")
-    quick = sum(pages.get(one, 0) for one in family) * page
-    if quick < enough:
-        return quick
-    return sum(_share(one, pages.get(one, 0) * page) for one in family)
+    pages = {one: int(stat[21]) * page for one, stat in family(pid).items()}
+    quick = sum(pages.values())
+    return quick if quick < enough else sum(_share(one, size) for one, size in pages.items())
 
 
 def _share(pid: int, otherwise: int) -> int:
