@@ -62,6 +62,18 @@ def grade(arguments: argparse.Namespace) -> int:
     return main(arguments)
 
 
+def release(arguments: argparse.Namespace) -> int:
+    from course.release import main
+
+    return main(arguments)
+
+
+def nbgrader(arguments: argparse.Namespace) -> int:
+    from course.nbgrader import main
+
+    return main(arguments)
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m course", description=__doc__.splitlines()[0])
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -91,8 +103,43 @@ def parser() -> argparse.ArgumentParser:
     command(lock, "Write requirements.txt from pyproject.toml with pip-compile.").add_argument(
         "--upgrade", action="store_true", help="move every pin to the newest release that fits"
     )
+    add_release(
+        command(release, "Make a chapter's student version: no solutions, with all it needs.")
+    )
+    course_of = command(
+        nbgrader, "Make an nbgrader course of chapters, for those who grade on JupyterHub."
+    )
+    course_of.add_argument("chapters", nargs="*", metavar="CH", help="such as 03 (default: all)")
+    course_of.add_argument(
+        "--out", required=True, metavar="DIR", help="a new folder: nbgrader's course"
+    )
     add_grade(command(grade, "Grade submissions of a chapter's exercises, each in a sandbox."))
     return top
+
+
+def add_release(sub: argparse.ArgumentParser) -> None:
+    add = sub.add_argument
+    add("chapter", metavar="CH", help="the chapter, such as 03")
+    add("--out", required=True, metavar="DIR", help="where the folder and its zip go")
+    add(
+        "--private",
+        metavar="FILE",
+        help="your own exercises (.md): their statements and stubs are added",
+    )
+    add(
+        "--repository",
+        default="",
+        metavar="URL",
+        help="where you will put the folder, for the links in its README",
+    )
+    add("--branch", default="main", help="its branch (default: %(default)s)")
+    add("--hub", default="", metavar="URL", help="your JupyterHub, for the nbgitpuller link")
+    add("--force", action="store_true", help="write over an earlier release")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="look for solutions, say what would be written, and write nothing",
+    )
 
 
 def add_grade(sub: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ CANVAS = re.compile(
 )
 # Moodle: full name, the participant's number, what kind of submission
 MOODLE = re.compile(
-    r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<file>.*))?$"
+    r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<file>.*)|\.html)?$"
 )
 SKIPPED = {"__MACOSX", ".ipynb_checkpoints", "__pycache__", ".git"}
 
