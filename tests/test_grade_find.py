@@ -44,7 +44,8 @@ def test_the_answer_alone_runs():
 
 def test_what_it_uses_comes_along():
     # fmt: off
-    got = found("import math, os\nfrom functools import reduce as fold", "A = 1\nB = A + 1", "def g(x):\n    return B * x",
+    got = found("import math, os\nfrom functools import reduce as fold", "A = 1\nB = A + 1",
+                "def g(x):\n    return B * x",
                 "print(A)",
                 "def f(x):\n    math.pi\n    return fold(max, [g(x)])", "def g(x):\n    return 0")
     # fmt: on
