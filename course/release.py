@@ -101,7 +101,10 @@ def needles(block: Block, shown: set[str]) -> list[list[str]]:
 def leaks(blocks: list[Block], released: NotebookNode, files: dict[str, str]) -> list[str]:
     """Where the text of a solution stands in what would be handed out; and stubs that are answered."""
     found = []
-    released_blocks = {block.id: block for block in exercises.blocks(released)}
+    try:
+        released_blocks = {block.id: block for block in exercises.blocks(released)}
+    except ValueError as error:  # its first line is gone: something else stands there
+        return [str(error)]
     section = [cell for block in released_blocks.values() for cell in block.cells]
     for cell in released.cells:
         if {"solution", "hidden-check"} & set(cell.metadata.get("tags", [])):

@@ -413,6 +413,11 @@ def test_a_rubric_must_add_up():
         written("why", 1, 3, 5, ["1: one", "1: two"])
 
 
+def test_a_question_in_words_has_no_check(capsys):
+    checks.equivariant_figure(3)
+    assert "a person marks it" in capsys.readouterr().out
+
+
 def test_in_a_notebook_it_is_shown_as_text_and_html():
     import nbformat
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from course import ROOT
-from course.grade import sandbox
+from course.grade import assignment, one, sandbox
 from tests.grading import PRIVATE, RIGHT, cells, course, notebook
 
 STUB = "def all_scores(query, key):\n    scores = ...\n    return scores"
@@ -364,3 +364,16 @@ def test_one_sandbox_serves_many_exercises_and_survives_each(home):
             assert box.ask(request)["kind"] == kind
             box.unload()
     assert "SIGKILL" in sandbox.death(9).came
+
+
+def test_an_ordinary_submission_starts_one_sandbox_and_one_without_work_none(home, monkeypatch):
+    """Starting one, which imports torch, is what grading costs."""
+    starts = []
+    start = sandbox.Sandbox.start
+    monkeypatch.setattr(sandbox.Sandbox, "start", lambda box: (starts.append(box), start(box)))
+    made = assignment.load("06")
+    for answers, expected in ((None, 1), ({"all_scores": STUB}, 0)):
+        starts.clear()
+        data = notebook(cells(answers)).encode()
+        one.grade(made, "x.ipynb", data, home, sandbox.Limits())
+        assert len(starts) == expected

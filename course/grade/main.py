@@ -31,6 +31,10 @@ def main(arguments) -> int:
 
 
 def run(arguments) -> int:
+    if sys.platform == "win32":
+        raise sandbox.Unavailable(
+            "grading needs Linux (or macOS with --weak-isolation): on Windows, use WSL"
+        )
     out = Path(arguments.out)
     settings = settled(out, arguments)
     assignment = assignments.load(arguments.chapter, _path(arguments.private), settings["seed"])

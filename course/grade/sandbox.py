@@ -238,23 +238,27 @@ class Sandbox:
 
     def _watch(self, process: subprocess.Popen) -> None:
         """End the sandbox when its processes use too much, together: memory, or time for one call."""
-        limits = self.limits
         while process.poll() is None:
-            if resident(process.pid, limits.total_bytes) > limits.total_bytes:
-                most = f"{limits.total_bytes // MB} MB"
-                ended = Ended(
-                    f"more than {most} of memory in all processes together", f"at most {most}"
+            try:
+                self.ended = self._excess(process.pid) or self.ended
+            except Exception as error:  # a watchman who fails must not leave the gate open
+                self.ended = Ended(
+                    f"its use of the machine can't be measured: {error!r}", "a result"
                 )
-            elif self.call_began is not None and (
-                cpu_seconds(process.pid) - self.call_began > limits.call_seconds
-            ):
-                ended = self._too_slow()
-            else:
-                time.sleep(TICK)
-                continue
-            self.ended = ended
-            self._kill(process)
-            return
+            if self.ended:
+                self._kill(process)
+                return
+            time.sleep(TICK)
+
+    def _excess(self, pid: int) -> Ended | None:
+        """What a sandbox uses too much of at this moment, if anything."""
+        limits, began = self.limits, self.call_began  # read once: the other thread may end the call
+        if resident(pid, limits.total_bytes) > limits.total_bytes:
+            most = f"{limits.total_bytes // MB} MB"
+            return Ended(f"more than {most} of memory in all processes together", f"at most {most}")
+        if began is not None and cpu_seconds(pid) - began > limits.call_seconds:
+            return self._too_slow()
+        return None
 
     def _too_slow(self) -> Ended:
         said = f"no result within {self.limits.call_seconds:g} seconds"

@@ -101,6 +101,9 @@ class Written:
         self.id, self.chapter, self.points, self.minutes = id, chapter, points, minutes
         self.rubric = tuple(rubric)
 
+    def __call__(self, *_, **__) -> None:
+        print(f"{self.id} is answered in words, in the cell below its question; a person marks it.")
+
     def __repr__(self) -> str:
         return f"{self.id}  # written, chapter {self.chapter}"
 
