@@ -377,3 +377,19 @@ def test_an_ordinary_submission_starts_one_sandbox_and_one_without_work_none(hom
         data = notebook(cells(answers)).encode()
         one.grade(made, "x.ipynb", data, home, sandbox.Limits())
         assert len(starts) == expected
+
+
+def test_a_watchman_who_fails_ends_the_sandbox(home, monkeypatch):
+    """A limit that nobody can measure counts as passed."""
+
+    def broken(*_):
+        raise OSError("no /proc")
+
+    source = "import time\ndef f():\n    time.sleep(20)\n    return 1"
+    with sandbox.Sandbox(home, sandbox.Limits()) as box:
+        box.load([("cell 1", source)], ["f"])
+        monkeypatch.setattr(sandbox, "resident", broken)
+        reply = box.ask(
+            {"do": "call", "name": "f", "args": [], "kwargs": {}, "seed": 0, "forbids": []}
+        )
+    assert reply["kind"] == "limit" and "can't be measured" in reply["message"]

@@ -240,12 +240,11 @@ class Sandbox:
         """End the sandbox when its processes use too much, together: memory, or time for one call."""
         while process.poll() is None:
             try:
-                self.ended = self._excess(process.pid) or self.ended
+                ended = self._excess(process.pid)
             except Exception as error:  # a watchman who fails must not leave the gate open
-                self.ended = Ended(
-                    f"its use of the machine can't be measured: {error!r}", "a result"
-                )
-            if self.ended:
+                ended = Ended(f"its use of the machine can't be measured: {error!r}", "a result")
+            if ended:
+                self.ended = ended
                 self._kill(process)
                 return
             time.sleep(TICK)
@@ -287,6 +286,7 @@ class Sandbox:
         """Run an exercise's definitions in a fresh child. Gives kind "value", or what went wrong."""
         if self.process is None:
             self.start()
+        self.ended = None  # of the exercise before
         self.deadline = time.monotonic() + PATIENCE * self.limits.exercise_seconds
         self.loaded = True
         reply = self._exchange({"pieces": [list(piece) for piece in pieces], "names": names})
