@@ -381,6 +381,34 @@ def test_gradients():
     failed(lambda x: x.detach() ** 2 * x, "the gradient", check=cube)
 
 
+def test_an_answer_of_another_form_is_a_failure_and_no_mistake_of_the_check():
+    """In grading the answer comes from the student's process, which may send anything."""
+
+    class Forger:
+        def __init__(self, forged):
+            self.sources, self.forged = {}, forged
+
+        def ask(self, request):
+            return {"kind": "value", "value": self.forged}
+
+    wrong = {"output": 1, "state": 2, "gradients": 3, "input_gradients": 4}
+    for forged in (None, 3, {}, wrong):
+        report = layer.run(Forger(forged), 0)
+        assert report.status == FAILED and "parts output, state" in report.text()
+
+
+def test_no_code_runs_on_inputs_before_their_size_is_known():
+    ran = []
+
+    @exercise(chapter=1, points=1, minutes=1)
+    def expose(t):
+        exposes(t, ran.append, ran.append, ("x",), largest=2, valid=lambda x: x.shape and None)
+
+    failed(lambda: torch.ones(3), "at most 2 in all", check=expose)
+    failed(lambda: "word", "as the exercise describes", check=expose)
+    assert ran == []
+
+
 def test_find_the_bug():
     @exercise(chapter=1, points=1, minutes=1)
     def expose(t):

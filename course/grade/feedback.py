@@ -31,12 +31,15 @@ def page(assignment: Assignment, row: dict) -> str:
         got = row["points"].get(one, "")
         shown = number(got) if isinstance(got, int | float) else "not marked yet"
         lines.append(
-            f"<tr><th scope=row><a href='#{escape(one)}'>{escape(assignment.title(one))}</a></th>"
+            f"<tr><th scope=row>{_link(one, assignment.title(one), result)}</th>"
             f"<td>{escape(row['states'][one])}</td><td class=n>{shown}</td>"
             f"<td class=n>{number(result['most'])}</td></tr>"
         )
     notes = "".join(f"<p>{escape(note)}.</p>" for note in row["notes"])
-    sections = "".join(_section(assignment, one, row) for one in row["results"])
+    read = [one for one, result in row["results"].items() if result["status"] != "unreadable"]
+    sections = "".join(
+        _section(assignment, one, row) for one in read
+    )  # why it can't be read is in the notes
     total = f"{number(row['grade'])} of {in_points(row['most'])}"
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8>"
@@ -47,6 +50,12 @@ def page(assignment: Assignment, row: dict) -> str:
         f"<table><thead><tr><th scope=col>Exercise<th scope=col>State<th scope=col>Points<th scope=col>of</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>{sections}</html>\n"
     )
+
+
+def _link(one: str, title: str, result: dict) -> str:
+    if result["status"] == "unreadable":
+        return html.escape(title)
+    return f"<a href='#{html.escape(one)}'>{html.escape(title)}</a>"
 
 
 def _section(assignment: Assignment, one: str, row: dict) -> str:

@@ -31,7 +31,8 @@ def exposes(
         right, faulty: the two functions, with the same arguments.
         names: what the arguments are called, for the messages.
         largest: the most numbers that all inputs together may hold.
-        valid: gets the inputs; says what is wrong with them, or None.
+        valid: gets the inputs; says what is wrong with them, or None. Whole numbers among them need bounds:
+            a size of 10**9 would run here, outside the sandbox.
         blind: why inputs may fail to expose the bug: the reason -> a test of the inputs. The first
             that is True is named as the likely cause.
     """
@@ -48,18 +49,23 @@ def exposes(
     for name, value in zip(names, inputs, strict=True):
         if isinstance(value, Tensor) and value.is_floating_point():
             t.tensor(value, name)
-    if valid is not None and (problem := valid(*inputs)):
-        t.fail(shown(tuple(inputs), 8), problem)
-    try:
-        expected = right(*inputs)
-    except Exception as error:
-        t.fail(f"{type(error).__name__}: {error}", "inputs on which the right code runs")
+    if valid is not None:
+        try:
+            problem = valid(*inputs)
+        except Exception:  # inputs of another kind than it looks for
+            problem = f"{wanted}, as the exercise describes"
+        if problem:
+            t.fail(shown(tuple(inputs), 8), problem)
 
     t.step(f"they are small: {largest} numbers at most, so that a person can follow")
     size = sum(tensor.numel() for tensor in tensors_in(list(inputs)))
     t.true(size <= largest, f"{size} numbers", f"at most {largest} in all")
 
     t.step("on them the faulty code gives something else than the right one")
+    try:
+        expected = right(*inputs)
+    except Exception as error:
+        t.fail(f"{type(error).__name__}: {error}", "inputs on which the right code runs")
     try:
         came = faulty(*inputs)
     except Exception as error:

@@ -104,7 +104,10 @@ class Trial:
         name = of or self.exercise.defines[0]
         self._trying(name, args, kwargs)
         self._tried += ", and its gradients"
-        found = self._ask(do="gradients", name=name, args=args, kwargs=kwargs)
+        request = {"args": args, "kwargs": kwargs}
+        found = self._parts(
+            self._ask(do="gradients", name=name, **request), output=None, gradients=list
+        )
         return found["output"], found["gradients"]
 
     def gradients_of(self, function: Callable, *args, **kwargs) -> tuple[Tensor, list]:
@@ -124,7 +127,9 @@ class Trial:
         self._trying(name, args, kwargs)
         self._tried += f", run on {', '.join(shown(one, 0) for one in inputs)}"
         request = {"args": args, "kwargs": kwargs, "inputs": inputs, "state": state, "train": train}
-        return SimpleNamespace(**self._ask(do="module", name=name, **request))
+        found = self._ask(do="module", name=name, **request)
+        kinds = {"output": None, "state": dict, "gradients": dict, "input_gradients": list}
+        return SimpleNamespace(**self._parts(found, **kinds))
 
     def module_of(self, built, *args, inputs, state=None, train=False, **kwargs):
         """What `module` gives, for a class of the check's own."""
@@ -218,6 +223,13 @@ class Trial:
         where = f", at line {reply['line']}: {reply['code']}" if reply["code"] else ""
         likely = next((c for part, c in self._errors.items() if part in message), "")
         self.fail(message + where, "a result, not an error", likely)
+
+    def _parts(self, found, **kinds) -> dict:
+        """An answer of several parts. It comes from the student's process, so it may be of any form."""
+        good = isinstance(found, dict) and set(found) == set(kinds)
+        if not good or not all(k is None or isinstance(found[n], k) for n, k in kinds.items()):
+            self.fail(shown(found), f"an answer with the parts {', '.join(kinds)}")
+        return found
 
     def _own(self, function, **request) -> dict:
         request |= {"name": "own", "seed": self.seed, "forbids": []}
