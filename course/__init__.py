@@ -1,6 +1,7 @@
-"""The course's commands, for authors: `python -m course --help`.
+"""The course's commands, for authors and teachers: `python -m course --help`.
 
-This package makes and proves the book; it teaches nothing. What chapters run lives in `lib`.
+This package makes and proves the book, hands out its exercises and grades them; it teaches nothing.
+What chapters run lives in `lib`.
 """
 
 from pathlib import Path

@@ -11,7 +11,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from course import CHAPTERS, figures, first_cell
+from course import CHAPTERS, exercises, figures, first_cell
 
 # Written into every notebook instead of what the executing machine says of itself: a notebook made
 # with Python 3.13 must not differ from one made with 3.11.
@@ -45,6 +45,7 @@ def notebook_of(text: Path) -> Path:
 def derive(text: Path) -> NotebookNode:
     """The notebook that a text file says, not executed: no outputs, stable cell ids."""
     notebook = jupytext.read(text, fmt="md:myst")
+    exercises.mark(notebook)
     seen: dict[str, int] = {}
     for cell in notebook.cells:
         if first_cell.TAG in cell.metadata.get("tags", []):

@@ -31,6 +31,7 @@ look              where heads look: rollout, distance
 faithful          whether a map explains an answer: deletion, insertion
 measure           how much memory a function takes
 plots             weights and pictures to look at
+checks            of the exercises: `from lib import checks as check`
 
 Everywhere a row is a query: scores and weights have the shape (..., n_query, n_key), and
 `output = weights @ value`. A mask is boolean, and True means "may be attended to".

@@ -135,10 +135,11 @@ def test_help_lists_every_command():
     assert targets == set(re.findall(r"^([a-z]+):.*##", makefile, re.M))
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "lib").glob("*.py")), ids=lambda f: f.name)
+@pytest.mark.parametrize("file", sorted((ROOT / "lib").rglob("*.py")), ids=lambda f: f.name)
 def test_a_module_is_one_idea(file):
     text = file.read_text("utf8")
-    assert len(text.splitlines()) <= 265  # "about 250"
+    checks = file.name.startswith("chapter_")  # the exercises of a chapter, one after the other
+    assert len(text.splitlines()) <= (500 if checks else 265)  # "about 250"
     assert text.startswith('"""')
     if file.name == "plots.py":
         text = text.replace(".cpu().", "")  # matplotlib draws from main memory

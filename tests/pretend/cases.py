@@ -415,6 +415,8 @@ def public_names() -> set[str]:
             continue
         if info.name.startswith("lib.widgets"):
             continue  # a figure's numbers are made, and drawn, where the browser's come from: in main memory
+        if info.name.startswith("lib.checks"):
+            continue  # a check draws its inputs itself, where torch makes tensors by default
         module = importlib.import_module(info.name)
         for name, member in inspect.getmembers(module):
             is_module = inspect.isclass(member) and issubclass(member, nn.Module)

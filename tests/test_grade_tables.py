@@ -1,0 +1,294 @@
+"""Around the grading itself: whose is which file, what is late, marks by hand, tables without formulas, the journal."""
+
+import csv
+import json
+import os
+import zipfile
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from course.grade import intake, late, tables, words
+from course.grade.assignment import safe_name
+from course.grade.journal import Journal
+
+# Whose
+
+
+def made_zip(path, names, when=(2026, 11, 30, 12, 0, 0)):
+    with zipfile.ZipFile(path, "w") as archive:
+        for number, name in enumerate(names):
+            info = zipfile.ZipInfo(name, (*when[:4], when[4] + number, 0))
+            archive.writestr(info, name)
+    return path
+
+
+def by_id(path, roster=None):
+    found, _ = intake.submissions(path, roster)
+    return {s.student.id: s for s in found}
+
+
+def test_moodle_names(tmp_path):
+    # fmt: off
+    found = by_id(made_zip(tmp_path / "m.zip", [
+        "Zoë O'Brien_123_assignsubmission_file_/06_matrix_form.ipynb",
+        "Max von_Muster_124_assignsubmission_file_06.ipynb",
+        "Max von_Muster_124_assignsubmission_onlinetext.html",
+        "__MACOSX/Zoë_1_assignsubmission_file_/x.ipynb", ".DS_Store"]))
+    # fmt: on
+    assert set(found) == {"123", "124"}
+    assert found["123"].student.name == "Zoë O'Brien" and found["123"].student.moodle == "123"
+    assert found["123"].counts.name == "06_matrix_form.ipynb"
+    assert found["124"].counts.name == "06.ipynb" and found["124"].student.name == "Max von_Muster"
+
+
+def test_canvas_names(tmp_path):
+    names = [
+        "mustermax_LATE_77_9001_06.ipynb",
+        "obrienzoe_78_9002_06.ipynb",
+        "obrienzoe_78_9005_06-1.ipynb",
+    ]
+    for name in names:
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (1e9, 1e9))  # a download may give all files one time
+    found = by_id(tmp_path)
+    assert set(found) == {"77", "78"}
+    assert found["77"].counts.late and found["77"].student.canvas == "77"
+    assert found["78"].counts.attachment == 9005
+    assert found["78"].notes == ["You handed in 2 files. The latest counts: 06-1.ipynb"]
+
+
+def test_a_folder_or_a_file_for_each(tmp_path):
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / "work.ipynb").write_text("a")
+    (tmp_path / "ann" / "notes.txt").write_text("a")
+    (tmp_path / "bob.ipynb").write_text("b")
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "bob.ipynb").write_text("b")
+    found = by_id(tmp_path)
+    assert set(found) == {"ann", "bob"}
+    assert found["ann"].counts.name == "work.ipynb" and found["ann"].notes == []
+
+
+def test_a_roster_knows_who_is_who(tmp_path):
+    canvas = tmp_path / "canvas.csv"
+    canvas.write_text(
+        "Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\n"
+        '"O\'Brien, Zoë",78,s0078,zoe,A\n"Muster, Max",77,s0077,max,B\n',
+        "utf-8-sig",
+    )
+    moodle = tmp_path / "moodle.csv"
+    moodle.write_text(
+        "Identifier,Full name,Email address,Last modified (submission)\n"
+        'Participant 123,Zoë O\'Brien,zoe@x.org,"Monday, 30 November 2026, 2:15 PM"\n'
+    )
+    own = tmp_path / "own.csv"
+    own.write_text("id;name\ns1;Zoë O'Brien\ns2;Max Muster\n")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "obrienzoe_78_9002_06.ipynb").write_text("")
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "Zoë O'Brien_123_assignsubmission_file_06.ipynb").write_text("")
+    (one,) = by_id(tmp_path / "c", intake.roster(canvas)).values()
+    assert (one.student.id, one.student.canvas, one.student.name) == ("s0078", "78", "O'Brien, Zoë")
+    (one,) = by_id(tmp_path / "m", intake.roster(moodle)).values()
+    assert one.student.id == "zoe@x.org" and one.student.handed_in.hour == 14
+    (one,) = by_id(tmp_path / "m", intake.roster(own)).values()
+    assert (one.student.id, one.student.moodle) == ("s1", "123")  # by name, which is unique
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "colour,size\nred,3\n"])
+def test_a_roster_that_is_none(tmp_path, text):
+    (tmp_path / "r.csv").write_text(text)
+    with pytest.raises(intake.BadInput, match="roster"):
+        intake.roster(tmp_path / "r.csv")
+
+
+def test_what_can_not_be_taken_in(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.rar").write_text("Rar!")
+    for path in ("empty", "x.rar", "nowhere"):
+        with pytest.raises(intake.BadInput, match=path):
+            intake.submissions(tmp_path / path)
+
+
+def test_links_and_paths_out_of_a_zip_lead_nowhere(tmp_path):
+    (tmp_path / "secret.ipynb").write_text("secret")
+    inside = tmp_path / "in"
+    inside.mkdir()
+    (inside / "a.ipynb").symlink_to(tmp_path / "secret.ipynb")
+    (inside / "b.ipynb").write_text("b")
+    found, aside = intake.submissions(inside)
+    assert [s.student.id for s in found] == ["b"] and "not followed" in aside[0]
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        archive.writestr("../../evil.ipynb", "x")
+        link = zipfile.ZipInfo("link.ipynb")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    found, aside = intake.submissions(tmp_path / "z.zip")
+    assert found[0].counts.read() == b"x" and "link.ipynb" in aside[0]
+    assert not (tmp_path.parent / "evil.ipynb").exists()
+
+
+def test_a_zip_that_lies_about_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(intake, "MOST_BYTES", 1000)
+    with zipfile.ZipFile(tmp_path / "z.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.ipynb", b"\0" * 10**7)
+    found, _ = intake.submissions(tmp_path / "z.zip")
+    assert len(found[0].counts.read()) == 1001
+
+
+# Late
+
+UTC = timezone.utc  # noqa: UP017
+DUE = datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def rules(tmp_path):
+    file = tmp_path / "late.toml"
+    file.write_text(
+        "deadline = 2026-12-01T12:00:00Z\ngrace_minutes = 15\nlost_per_day = 0.2\nlost_at_most = 0.5\n"
+        "closed_after_days = 7\n[longer]\nann = 2026-12-03T12:00:00Z\n"
+    )
+    return late.read(file)
+
+
+@pytest.mark.parametrize(
+    "who, after, share",
+    [
+        ("bob", timedelta(minutes=-1), 1),
+        ("bob", timedelta(minutes=15), 1),
+        ("bob", timedelta(minutes=16), 0.8),
+        ("bob", timedelta(days=1), 0.8),
+        ("bob", timedelta(days=1, minutes=1), 0.6),
+        ("bob", timedelta(days=5), 0.5),
+        ("bob", timedelta(days=8), 0),
+        ("ann", timedelta(days=1), 1),
+        ("ann", timedelta(days=2, hours=1), 0.8),
+    ],
+)
+def test_what_being_late_costs(rules, who, after, share):
+    found, said = rules.share(who, DUE + after)
+    assert found == pytest.approx(share)
+    assert bool(said) == (share < 1)
+
+
+@pytest.mark.parametrize(
+    "text, word",
+    [("deadline = 5", "deadline"), ("lost_per_day = 2", "lost_per_day"), ("dedline = 1", "dedline"),
+     ("x =", "late rules"), ("grace_minutes = -1", "grace_minutes"), ("lost_per_day = true", "lost_per_day")],
+)  # fmt: skip
+def test_rules_that_are_none(tmp_path, text, word):
+    (tmp_path / "late.toml").write_text(text)
+    with pytest.raises(intake.BadInput, match=word):
+        late.read(tmp_path / "late.toml")
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\r=1", '=HYPERLINK("x")']
+)
+def test_no_cell_is_a_formula(text):
+    assert tables.harmless(text).startswith("'")
+
+
+@pytest.mark.parametrize("text", ["", "Zoë", 'O\'Brien, "Z"', "a=1", "3.5"])
+def test_other_words_stay(text):
+    assert tables.harmless(text) == text
+
+
+def test_a_table_comes_back_as_it_was(tmp_path):
+    rows = [["id", 1.5, 'O\'Brien, "Zoë"\nMüller'], ["=x", 2, "b"]]
+    tables.write(tmp_path / "t.csv", rows, mark=True)
+    with (tmp_path / "t.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["id", "1.5", 'O\'Brien, "Zoë"\nMüller'],
+            ["'=x", "2", "b"],
+        ]
+
+
+def test_names_of_files():
+    assert safe_name("ann.b-c") == "ann.b-c"
+    names = [
+        safe_name(n)
+        for n in ("../../etc/passwd", "a/b", "a_b", "…", "..", "", "x" * 300, "Zoë", "CON\0")
+    ]
+    assert len(set(names)) == len(names)
+    assert all("/" not in n and not n.startswith(".") and len(n) < 100 for n in names)
+
+
+# The journal
+
+
+def entry(student, exercise, points, file="f", checks="c"):
+    return {
+        "student": student,
+        "exercise": exercise,
+        "file": file,
+        "checks": checks,
+        "result": points,
+    }
+
+
+def test_the_journal_survives_a_line_cut_off(tmp_path):
+    journal = Journal(tmp_path / "j")
+    journal.write([entry("a", "x", 1), entry("a", "y", 2)])
+    whole = (tmp_path / "j").read_bytes()
+    with (tmp_path / "j").open("ab") as file:
+        file.write(whole[:17])  # killed while writing
+    again = Journal(tmp_path / "j")
+    assert again.get("a", "y")["result"] == 2 and len(again.lines) == 2
+    again.write([entry("b", "x", 3)])
+    assert [
+        json.loads(line)["student"] for line in (tmp_path / "j").read_text().splitlines()
+    ] == list("aab")
+
+
+def test_the_last_line_counts_and_other_files_or_checks_are_not_fresh(tmp_path):
+    journal = Journal(tmp_path / "j")
+    journal.write([entry("a", "x", 1), entry("a", "x", 5)])
+    journal = Journal(tmp_path / "j")
+    assert journal.get("a", "x")["result"] == 5
+    assert journal.fresh("a", "x", "f", "c")
+    assert not journal.fresh("a", "x", "other", "c")
+    assert not journal.fresh("a", "x", "f", "other")
+    assert not journal.fresh("b", "x", "f", "c")
+
+
+# Marks by hand
+
+ROWS = [{"code": "abc", "student": "ann", "exercise": "why", "most": 3, "answer": "So."}]
+
+
+@pytest.mark.parametrize("text, mark", [("2", 2), ("2.5", 2.5), ("2,5", 2.5), ("0", 0)])
+def test_marks_come_back(tmp_path, text, mark):
+    file = tmp_path / "marks.csv"
+    file.write_text(f"code;exercise;most;mark;comment\nabc;why;3;{text};well said\n", "utf-8-sig")
+    marks = words.marked(ROWS, words.read_marks(file), file)
+    assert marks == {("ann", "why"): (mark, "well said")}
+
+
+@pytest.mark.parametrize("text", ["4", "-1", "good", "nan", "1e9"])
+def test_a_mark_that_is_none(tmp_path, text):
+    file = tmp_path / "marks.csv"
+    file.write_text(f"code,mark\nabc,{text}\n")
+    with pytest.raises(intake.BadInput, match="abc"):
+        words.marked(ROWS, words.read_marks(file), file)
+
+
+def test_no_mark_yet(tmp_path):
+    file = tmp_path / "marks.csv"
+    assert words.read_marks(file) == {}
+    file.write_text("code,mark\nabc,\n")
+    assert words.marked(ROWS, words.read_marks(file), file) == {}
+    file.write_text("kode,mark\n")
+    with pytest.raises(intake.BadInput, match="code"):
+        words.read_marks(file)
+
+
+def test_a_code_says_nothing_without_the_secret():
+    one, other = words.code("00" * 16, "ann", "why"), words.code("11" * 16, "ann", "why")
+    assert one != other and "ann" not in one
+    assert len({words.code("00" * 16, s, "why") for s in "abcdefgh"}) == 8
