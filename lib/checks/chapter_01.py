@@ -105,6 +105,9 @@ def gated_reader(t):
         states = read(words, state, **slip)
         return {
             "all states are wanted, not only the last one": states[:, -1],
+            "as many words are read as there are sentences; the words lie along the second axis": (
+                states[:, : len(words)]
+            ),
             "the words must lie along the second axis: stack the states along dim=1": (
                 states.transpose(0, 1)
             ),
@@ -119,6 +122,9 @@ def gated_reader(t):
     def look(batch, n, dim, size, bias=None, mistakes=None):
         words, state = inputs_of(t, batch, n, dim, size, bias)
         came = t.module(dim, size, inputs=(words,), state=state)
+        if isinstance(came.output, list | tuple):
+            likely = "torch.stack(states, dim=1) makes one tensor of a list"
+            t.fail(f"{len(came.output)} things in a list", "one tensor of all states", likely)
         slips = {why: (lambda s=slip: read(words, state, **s)) for why, slip in SLIPS.items()}
         slips |= shapes(dim, words, state)
         t.close(came.output, read(words, state), "the states", slips)

@@ -30,6 +30,9 @@ def all_to_all(t):
             lambda c, h, w, o: (c + o) * (h * w) ** 2
         ),
         "the layer has no bias": lambda c, h, w, o: (c * h * w + 1) * o * h * w,
+        "these are gigabytes in float32; how many weights was asked": (
+            lambda c, h, w, o: 4 * c * o * (h * w) ** 2 / 1e9
+        ),
         "these are the weights of a 3 × 3 convolution, which has no weight for far pairs": (
             lambda c, h, w, o: 9 * c * o
         ),
@@ -63,7 +66,8 @@ def pool_real(t):
     """The mean over all places of a picture, and no places of its padding."""
     axes = {
         "must match the size": "`real` has no axis of channels: real[:, None] gives it one",
-        "must match the existing size": "`real` has no axis of channels: real[:, None] gives it one",
+        "too many indices": "`real` has an axis for the batch too: features[:, :, real] can't use it",
+        "could not infer output dtype": "True and False have no mean: real.sum() counts the True ones",
         "shape of the mask": "`real` has no axis of channels: real[:, None] gives it one",
     }
 

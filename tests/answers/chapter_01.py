@@ -178,6 +178,28 @@ class StackedInFront(Layers):
         return torch.stack(states)
 
 
+@wrong("gated_reader", "as many words are read as there are sentences")
+class AsManyAsSentences(Layers):  # subtle: right where both numbers agree
+    def forward(self, words):
+        h, states = torch.zeros(len(words), self.gate.out_features), []
+        for t in range(len(words)):
+            n, z = self.parts(words[:, t], h)
+            h = (1 - z) * n + z * h
+            states.append(h)
+        return torch.stack(states, dim=1)
+
+
+@wrong("gated_reader", "makes one tensor of a list")
+class AList(Layers):
+    def forward(self, words):
+        h, states = torch.zeros(len(words), self.gate.out_features), []
+        for x in words.unbind(1):
+            n, z = self.parts(x, h)
+            h = (1 - z) * n + z * h
+            states.append(h)
+        return states
+
+
 @wrong("gated_reader", "`for x in words` runs over the sentences")
 class OverSentences(Layers):
     def forward(self, words):

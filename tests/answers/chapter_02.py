@@ -58,6 +58,11 @@ def with_bias(channels, height, width, out_channels):  # subtle: a million, more
     return sum(p.numel() for p in layer.parameters())
 
 
+@wrong("all_to_all", "these are gigabytes")
+def gigabytes(channels, height, width, out_channels):
+    return 4 * by_values(channels, height, width, out_channels) / 1e9
+
+
 @wrong("all_to_all", "multiply")
 def added(channels, height, width, out_channels):
     return (channels + out_channels) * height * width
@@ -107,6 +112,11 @@ def one_count(features, real):
 @wrong("pool_real", "`real` has no axis of channels")
 def without_an_axis(features, real):
     return (features * real).sum((-2, -1)) / real.sum((-2, -1))[:, None]
+
+
+@wrong("pool_real", "`real` has an axis for the batch too")
+def picked(features, real):
+    return features[:, :, real].mean(-1)
 
 
 @wrong("pool_real", "they need an axis")
