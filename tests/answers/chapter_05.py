@@ -98,7 +98,7 @@ def carries_keys(asking, told, to_query, to_key, to_value):
     return across_weights(asking, told, to_query, to_key) @ (told @ to_key)
 
 
-@wrong("look_across", "only the best key's value")
+@wrong("look_across", "softmax shares out")
 def the_best_key(asking, told, to_query, to_key, to_value):
     best = across_weights(asking, told, to_query, to_key).argmax(-1)
     return (told @ to_value)[best]
