@@ -203,50 +203,41 @@ def many_heads(t):
         return came
 
     def otherwise(state, tokens, heads):
-        """The weights and the outputs that typical mistakes give."""
+        """Typical mistakes: each -> a function that makes it, and gives weights and output."""
         project = F.linear(tokens, state["project.weight"], state["project.bias"])
         pieces = project.chunk(3, -1)
-        split = [split_heads(piece, heads) for piece in pieces]
-        viewed = [piece.reshape(split[0].shape) for piece in pieces]
-        dim = tokens.shape[-1]
-        per_head = split_heads(project, heads).chunk(3, -1)
+        query, key, value = (split_heads(piece, heads) for piece in pieces)
 
-        def out(query, key, value, scale=None, merge=merge_heads):
+        def attend(query, key, value, scale=None, merge=merge_heads):
             found, weights = attention(query, key, value, scale=scale)
             return weights, F.linear(merge(found), state["output.weight"], state["output.bias"])
 
-        query, key, value = split
+        def softmax_over(axis):
+            return (query @ key.mT / query.shape[-1] ** 0.5).softmax(axis), None
+
         return {
             "scaled by the width of the whole layer: d is the size of a head's query": (
-                out(query, key, value, dim**-0.5)
+                lambda: attend(query, key, value, scale=tokens.shape[-1] ** -0.5)
             ),
-            "the division by √d is missing": out(query, key, value, 1.0),
+            "the division by √d is missing": lambda: attend(query, key, value, scale=1.0),
             "query and key have changed roles: in torch's matrix the queries' rows come first": (
-                out(key, query, value)
+                lambda: attend(key, query, value)
             ),
             "the heads are cut by a reshape alone; the axis of heads must move, a transpose": (
-                out(*viewed)
+                lambda: attend(*(piece.reshape(query.shape) for piece in pieces))
             ),
             "torch's matrix holds all queries, then all keys, then all values; this cuts it into "
-            "heads first": out(*per_head),
-            "softmax over the queries: it must run over the keys": (
-                (query @ key.mT / query.shape[-1] ** 0.5).softmax(-2),
-                None,
-            ),
-            "softmax over the heads: it must run over the keys": (
-                (query @ key.mT / query.shape[-1] ** 0.5).softmax(-3),
-                None,
-            ),
+            "heads first": lambda: attend(*split_heads(project, heads).chunk(3, -1)),
+            "softmax over the queries: it must run over the keys": lambda: softmax_over(-2),
+            "softmax over the heads: it must run over the keys": lambda: softmax_over(-3),
             "the mean over the heads; asked for are the weights of each": (
-                out(query, key, value)[0].mean(-3),
-                None,
+                lambda: (attend(query, key, value)[0].mean(-3), None)
             ),
             "the heads are joined by a reshape alone; they must come back beside their token": (
-                out(query, key, value, merge=lambda found: found.reshape(tokens.shape))
+                lambda: attend(query, key, value, merge=lambda found: found.reshape(tokens.shape))
             ),
             "the output map is missing: what the heads found is to be mixed": (
-                out(query, key, value)[0],
-                merge_heads(attention(query, key, value)[0]),
+                lambda: (None, merge_heads(attention(query, key, value)[0]))
             ),
         }
 
@@ -256,10 +247,9 @@ def many_heads(t):
         came = t.module(dim, heads, inputs=(tokens,), state=state)
         output, weights = pair(came.output)
         right_output, right_weights = expected.output
-        wrong = otherwise(state, tokens, heads)
-        t.close(weights, right_weights, "the weights", {why: w for why, (w, _) in wrong.items()})
-        outputs = {why: o for why, (_, o) in wrong.items() if o is not None}
-        t.close(output, right_output, "the output", outputs)
+        wrong = otherwise(state, tokens, heads).items()
+        t.close(weights, right_weights, "the weights", {w: lambda f=f: f()[0] for w, f in wrong})
+        t.close(output, right_output, "the output", {w: lambda f=f: f()[1] for w, f in wrong})
         return came, expected
 
     shapes = {
