@@ -18,7 +18,14 @@ from lib.data import four_words
 )
 def score_tokens(t):
     """Scores of tokens with each other, from a map for queries and a map for keys."""
-    t.step("the four words: cat looks for car, and car looks away from cat")
+    errors = {
+        "cannot be multiplied": (
+            "is every token sent through its map first, and are the keys the columns? "
+            "`tokens @ to_query` has the queries as rows"
+        ),
+        "must match": "`*` multiplies number by number; a sum over d numbers is `@`",
+    }
+    t.step("the four words: cat looks for car, and car looks away from cat", errors)
     words = four_words()[1].double()
     turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
     same = torch.eye(2, dtype=torch.float64)
@@ -32,6 +39,12 @@ def score_tokens(t):
             "rows and columns are exchanged: who asks is the row, who is asked the column": (
                 product.mT / root
             ),
+            "these are weights; asked for are the scores, before softmax": (
+                (product / root).softmax(-1)
+            ),
+            "one set of tokens is missing: a score compares the query of one with the key of "
+            "another": words @ turn,
+            "multiplied number by number: a score sums over them": (words @ turn) * words / root,
             "the division by √d is missing": product,
             "one map for both: these scores are mutual, and nobody asks for anything else": (
                 words @ words.mT / root
@@ -44,13 +57,7 @@ def score_tokens(t):
 
     t.step(
         "tokens of 5 numbers, queries and keys of 3: d is the size of a query",
-        errors={
-            "cannot be multiplied": (
-                "is every token sent through its map first, and are the keys the columns? "
-                "`tokens @ to_query` has the queries as rows"
-            ),
-            "must match": "`*` multiplies number by number; a sum over d numbers is `@`",
-        },
+        errors,
     )
     tokens, to_query, to_key = t.normal(4, 5), t.normal(5, 3), t.normal(5, 3)
     query, key = tokens @ to_query, tokens @ to_key
@@ -97,6 +104,7 @@ def look_across(t):
             "this carries the whole token; its value is what the third map makes of it": (
                 weights @ cards
             ),
+            "asked for is the output alone, without the weights": (weights @ value, weights),
             "these are weights; the sum over the values is missing": weights,
             "no softmax: these are scores times values": query @ key.mT / math.sqrt(3) @ value,
             "softmax over those who ask: here there is one, and it gives every key all of 1": (

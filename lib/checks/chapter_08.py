@@ -36,6 +36,7 @@ def grid_codes(t):
             "columns: what divides is their number; `//` gives the row, `%` the column"
         ),
         "must match": "there is one row number and one column number for every token",
+        "used as indices": "`/` gives fractions; `//` gives whole numbers",
     }
     t.step("a grid of 2 rows and 3 columns, with codes that say where they come from", beyond)
     of_row = torch.tensor([[0.0], [10.0]], dtype=torch.float64)
@@ -72,6 +73,9 @@ def cut_and_join(t):
         "Dimension out of range": "count the axes from the end: -1 is the last one, whatever stands before",
         "too many values": "there may be any number of axes in front: take the last two, shape[-2:]",
         "not enough values": "there may be no axis in front: take the last two, shape[-2:]",
+        "number of dimensions": (
+            "`permute` names every axis, and a batch has more: `transpose(-3, -2)` moves two"
+        ),
         "view size is not compatible": (
             "after a transpose the numbers lie in another order: `view` can't; `reshape` and "
             "`flatten` copy them"
@@ -92,6 +96,15 @@ def cut_and_join(t):
             ),
             "tokens come before heads: the axis of heads must move in front of the tokens": (
                 lambda: tokens.unflatten(-1, (heads, -1))
+            ),
+            "axes were counted from the front: the two that change places are -3 and -2": (
+                lambda: tokens.unflatten(-1, (heads, -1)).transpose(1, 2)
+            ),
+            "the pieces are right; make one tensor of them, with the heads as an axis": (
+                lambda: list(tokens.chunk(heads, -1))
+            ),
+            "the tokens of all pictures are in one list: the axes in front must stay": (
+                lambda: tokens.reshape(-1, heads, dim // heads).transpose(0, 1)
             ),
         }
 
@@ -122,6 +135,11 @@ def cut_and_join(t):
         return {
             "a reshape alone lays pieces of different tokens end to end: move the axis of heads "
             "back behind the tokens first": lambda: heads.reshape(*front, n, count * dim),
+            "the tokens of each head are laid end to end; wanted are the heads of each token. A "
+            "transpose comes first": lambda: heads.flatten(-2),
+            "this ran over the first axis; the heads are the third from the end": (
+                lambda: torch.cat(list(heads), -1)
+            ),
             "the numbers of the heads are shuffled into each other; whole heads lie end to end": (
                 lambda: heads.movedim(-3, -1).flatten(-2)
             ),
@@ -220,9 +238,6 @@ def many_heads(t):
                 lambda: attend(query, key, value, scale=tokens.shape[-1] ** -0.5)
             ),
             "the division by √d is missing": lambda: attend(query, key, value, scale=1.0),
-            "query and key have changed roles: in torch's matrix the queries' rows come first": (
-                lambda: attend(key, query, value)
-            ),
             "the heads are cut by a reshape alone; the axis of heads must move, a transpose": (
                 lambda: attend(*(piece.reshape(query.shape) for piece in pieces))
             ),
@@ -230,11 +245,25 @@ def many_heads(t):
             "heads first": lambda: attend(*split_heads(project, heads).chunk(3, -1)),
             "softmax over the queries: it must run over the keys": lambda: softmax_over(-2),
             "softmax over the heads: it must run over the keys": lambda: softmax_over(-3),
-            "the mean over the heads; asked for are the weights of each": (
+            "one table of weights for all heads; asked for is one for each head": (
                 lambda: (attend(query, key, value)[0].mean(-3), None)
             ),
             "the heads are joined by a reshape alone; they must come back beside their token": (
                 lambda: attend(query, key, value, merge=lambda found: found.reshape(tokens.shape))
+            ),
+            **{
+                f"the first third was taken for {first}, the second for {second}, the last for "
+                f"{last}; their order is queries, keys, values": lambda order=order: attend(*order)
+                for (first, second, last), order in {
+                    ("keys", "queries", "values"): (key, query, value),
+                    ("queries", "values", "keys"): (query, value, key),
+                    ("values", "queries", "keys"): (key, value, query),
+                    ("keys", "values", "queries"): (value, query, key),
+                    ("values", "keys", "queries"): (value, key, query),
+                }.items()
+            },
+            "the tokens are added to what was found; this layer gives what was found alone": (
+                lambda: (None, tokens + attend(query, key, value)[1])
             ),
             "the output map is missing: what the heads found is to be mixed": (
                 lambda: (None, merge_heads(attention(query, key, value)[0]))
@@ -255,7 +284,8 @@ def many_heads(t):
     shapes = {
         "cannot be multiplied": "after the cut a query has dim / heads numbers, and so has a key",
         "must match": "weights are (batch, heads, n, n): check the shapes after each line",
-        "split_with_sizes": "`split(dim, -1)` and `chunk(3, -1)` cut the projected numbers in three",
+        "split_with_sizes": "`split(dim, -1)` or `chunk(3, -1)` cuts the projected numbers in three",
+        "to unpack": "`split(dim, -1)` or `chunk(3, -1)` cuts the projected numbers in three",
         "state_dict": "the names and sizes in `__init__` must stay: torch's weights are loaded there",
     }
     t.step("one head: the three maps, attention, the output map", shapes)

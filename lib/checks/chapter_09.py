@@ -95,6 +95,9 @@ WAYS = {  # x: tokens; look, think: attention and mlp; one, two: the norms
     "the norms come first here, as in the chapter; asked for is the norm of each sum": (
         _in_two_halves(lambda x, f, norm: x + f(norm(x)))
     ),
+    "the norms come first here, and each sum starts from what was normed": (
+        _in_two_halves(lambda x, f, norm: norm(x) + f(norm(x)))
+    ),
     "nothing is added: what a half finds takes the place of what was there": (
         _in_two_halves(lambda x, f, norm: norm(f(x)))
     ),
@@ -114,7 +117,7 @@ WAYS = {  # x: tokens; look, think: attention and mlp; one, two: the norms
     "the first half has no norm": (
         lambda x, look, think, one, two: (lambda y: two(y + think(y)))(x + look(x))
     ),
-    "the second half has no norm": (
+    "the second half is missing, or its norm": (
         lambda x, look, think, one, two: (lambda y: y + think(y))(one(x + look(x)))
     ),
     "the mlp adds to the tokens from before the layer; it should add to what the first half gave": (
@@ -142,6 +145,7 @@ WAYS = {  # x: tokens; look, think: attention and mlp; one, two: the norms
 def norm_last(t):
     """The layer of 2017: add, then norm."""
     errors = {
+        "must match": "of the two things that attention gives, the output is the first",
         "tuple": "attention gives two things, output and weights: take the first",
         "state_dict": "the names and sizes in `__init__` must stay: weights are loaded there",
         "takes": "the norms, attention and mlp each take tokens alone",
@@ -162,6 +166,8 @@ def norm_last(t):
 
         expected = run("norm last")
         came = t.module(*sizes, inputs=(tokens,), state=state)
+        if isinstance(came.output, tuple | list):
+            t.fail(f"{len(came.output)} things", "the tokens alone", "the weights may stay inside")
         mistakes = {why: lambda why=why: run(why).output for why in WAYS}
         t.close(came.output, expected.output, "the tokens", mistakes)
         return came, expected
@@ -218,7 +224,9 @@ def expose_patches(t):
         largest=8,
         valid=valid,
         blind={
-            "a picture of a single patch is cut by nobody": lambda x: tuple(x.shape[1:]) == (2, 2),
+            "a picture of a single patch: there is nothing to cut": lambda x: (
+                tuple(x.shape[1:]) == (2, 2)
+            ),
             "a picture as wide as a patch: its patches lie one below the other, and a reshape "
             "takes the pixels in just that order": lambda x: x.shape[0] == 1 and x.shape[2] == 2,
             "all pixels are alike, wherever they go": lambda x: bool((x == x.flatten()[0]).all()),

@@ -64,6 +64,16 @@ def fixed_scale(tokens, to_query, to_key):  # subtle: right for the four words
     return tokens @ to_query @ (tokens @ to_key).T / 2**0.5
 
 
+@wrong("score_tokens", "these are weights; asked for are the scores")
+def shared_out(tokens, to_query, to_key):
+    return (tokens @ to_query @ (tokens @ to_key).T / to_query.shape[-1] ** 0.5).softmax(-1)
+
+
+@wrong("score_tokens", "one set of tokens is missing")
+def maps_multiplied(tokens, to_query, to_key):
+    return tokens @ to_query @ to_key.T
+
+
 @wrong("score_tokens", "a solution without `attention`")
 def the_weights(tokens, to_query, to_key):
     return ready_made(tokens @ to_query, tokens @ to_key, tokens)[1]
@@ -157,6 +167,12 @@ def roles_where_it_runs(asking, told, to_query, to_key, to_value):  # subtle: ru
 def told_ask(asking, told, to_query, to_key, to_value):
     scores = (told @ to_query) @ (asking @ to_key).T / to_query.shape[-1] ** 0.5
     return scores.softmax(-1) @ (asking @ to_value)
+
+
+@wrong("look_across", "asked for is the output alone")
+def both(asking, told, to_query, to_key, to_value):
+    weights = across_weights(asking, told, to_query, to_key)
+    return weights @ (told @ to_value), weights
 
 
 @wrong("look_across", "these are weights; the sum over the values is missing")

@@ -262,7 +262,7 @@ class NotMixed(Heads):
         return merge_heads(found), weights
 
 
-@wrong("many_heads", "the mean over the heads; asked for are the weights of each")
+@wrong("many_heads", "one table of weights for all heads")
 class MeanWeights(Heads):
     def forward(self, tokens):
         found, weights = attention(*self.cut(tokens))
@@ -277,12 +277,29 @@ class OverQueries(Heads):
         return self.output(merge_heads(weights @ value)), weights
 
 
-@wrong("many_heads", "query and key have changed roles")
+@wrong("many_heads", "the first third was taken for keys, the second for queries")
 class KeysFirst(Heads):
     def forward(self, tokens):
         key, query, value = self.cut(tokens)
         found, weights = attention(query, key, value)
         return self.output(merge_heads(found)), weights
+
+
+@wrong(
+    "many_heads", "the first third was taken for values, the second for queries, the last for keys"
+)
+class ValuesFirst(Heads):
+    def forward(self, tokens):
+        value, query, key = self.cut(tokens)
+        found, weights = attention(query, key, value)
+        return self.output(merge_heads(found)), weights
+
+
+@wrong("many_heads", "the tokens are added to what was found")
+class TokensAdded(Heads):
+    def forward(self, tokens):
+        found, weights = attention(*self.cut(tokens))
+        return tokens + self.output(merge_heads(found)), weights
 
 
 @wrong("many_heads", "nothing comes back to")

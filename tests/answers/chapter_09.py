@@ -160,7 +160,7 @@ class ReadsTheOld(Parts):
         return self.norm_mlp(found + self.mlp(tokens))
 
 
-@wrong("norm_last", "the second half has no norm")
+@wrong("norm_last", "the second half is missing, or its norm")
 class HalfNormed(Parts):
     def forward(self, tokens):
         tokens = self.norm_attention(tokens + self.look(tokens))
@@ -172,6 +172,23 @@ class TupleAdded(Parts):
     def forward(self, tokens):
         tokens = self.norm_attention(tokens + self.attention(tokens))
         return self.norm_mlp(tokens + self.mlp(tokens))
+
+
+@wrong("norm_last", "each sum starts from what was normed")
+class NormedFirst(Parts):  # subtle: the chapter's layer, but for what is added to
+    def forward(self, tokens):
+        tokens = self.norm_attention(tokens)
+        tokens = tokens + self.look(tokens)
+        tokens = self.norm_mlp(tokens)
+        return tokens + self.mlp(tokens)
+
+
+@wrong("norm_last", "the weights may stay inside")
+class WithWeights(Parts):
+    def forward(self, tokens):
+        found, weights = self.attention(tokens)
+        tokens = self.norm_attention(tokens + found)
+        return self.norm_mlp(tokens + self.mlp(tokens)), weights
 
 
 @wrong("norm_last", "nothing comes back to")
@@ -232,7 +249,7 @@ def one_bright_pixel():  # subtle: the bright pixel stands first either way
     return image
 
 
-@wrong("expose_patches", "a picture of a single patch")
+@wrong("expose_patches", "there is nothing to cut")
 def one_patch():
     return torch.arange(4.0).view(1, 2, 2)
 
