@@ -31,9 +31,10 @@ def title(notebook) -> str:
     return re.search(r"^# (.+)$", notebook.cells[0].source, re.M)[1]
 
 
-def reading(notebook) -> int:
-    """The minutes that a chapter says it takes to read."""
-    return int(re.search(r"\*\*Reading\*\* takes about (\d+) minutes", notebook.cells[0].source)[1])
+def reading(notebook) -> int | str:
+    """The minutes that a chapter says it takes to read; a dash if it says none."""
+    said = re.search(r"\*\*Reading\*\* takes about (\d+) minutes", notebook.cells[0].source)
+    return int(said[1]) if said else "–"
 
 
 def kind(block: Block) -> str:
@@ -61,7 +62,9 @@ def chapter_rows() -> list[list]:
         link = f"[{title(notebook).partition(':')[0]}](../chapters/{file.name})"
         sums = [sum(b.minutes for b in own), sum(b.points for b in own)]
         rows.append([link, reading(notebook), *(f"{number:g}" for number in sums)])
-    sums = [f"{sum(float(row[column]) for row in rows):g}" for column in range(1, 4)]
+    sums = [
+        f"{sum(float(row[column]) for row in rows if row[column] != '–'):g}" for column in (1, 2, 3)
+    ]
     return [*rows, ["**together**", *sums]]
 
 
