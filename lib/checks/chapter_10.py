@@ -113,6 +113,9 @@ def roll_out(t):
         ),
         "the weights were turned round: rows are the tokens that ask": (identity + only.mT) / 2,
         "the axis of the heads is still there: take their mean": weights[0] / 2 + identity / 2,
+        "the mean ran over the queries; the heads are the third axis from the end, -3": (
+            identity / 2 + weights[0].mean(-2) / 2
+        ),
         "½ is added to every number: the path around leads from a token to itself alone": (
             (only + 1) / 2
         ),

@@ -40,6 +40,7 @@ def table_bytes(t):
             ),
             "a patch is compared with itself too": n * (n - 1),
             "twice n is not n squared": 2 * n,
+            "that is in megabytes; bytes were wanted": n * n / 1e6,
             "that is a table of pixels; the tokens are patches": (n * side * side) ** 2,
         },
         height=2 * side,
@@ -379,6 +380,9 @@ def _wrong_masks(grid, window: int) -> dict:
     near = [(one[:, None] - one).abs() < window for one in (row, column)]
     same = _same_window(grid, window)
     return {
+        "each patch saw itself alone: `window` is the side of a window, and `//` (not `%`) counts them": (
+            torch.eye(len(patch), dtype=torch.bool)
+        ),
         "windows are missing: every patch saw all of them": torch.ones_like(same),
         "the windows are runs of patches in reading order: rows and columns must be cut apart": (
             _alike(patch // window**2)
@@ -395,6 +399,9 @@ def _wrong_masks(grid, window: int) -> dict:
         "every patch saw those near it: a window has fixed borders, and its patches share it": (
             near[0] & near[1]
         ),
+        "`window` is the side of a window in patches, not how many windows there are": _alike(
+            row // (grid[0] // window), column // (grid[1] // window)
+        ),
         "the patches at the same place in their windows saw each other: // in place of %": (
             _alike(row % window, column % window)
         ),
@@ -402,7 +409,6 @@ def _wrong_masks(grid, window: int) -> dict:
             _alike(row // window + column // window)
         ),
         "the mask is turned round: True means may be attended to": ~same,
-        "each patch saw itself alone": torch.eye(len(patch), dtype=torch.bool),
     }
 
 

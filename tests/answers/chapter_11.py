@@ -70,6 +70,11 @@ def pixels(height, width, patch, heads, layers, each=4):
     return (height * width) ** 2 * heads * layers * each
 
 
+@wrong("table_bytes", "bytes were wanted")
+def megabytes(height, width, patch, heads, layers, each=4):
+    return patches(height, width, patch) ** 2 * heads * layers * each / 1e6
+
+
 # merge_halves
 
 
@@ -254,6 +259,20 @@ class Turned(Layer):  # subtle: right on a square grid
     def mask(self, row, column):
         same_row = (row // self.window)[:, None] == row // self.window
         return same_row & ((column // self.window)[:, None] == column // self.window)
+
+
+@wrong("window_layer", "`window` is the side of a window")
+class ThatManyWindows(Layer):
+    def mask(self, row, column):
+        down, across = row // (self.grid[0] // self.window), column // (self.grid[1] // self.window)
+        return (down[:, None] == down) & (across[:, None] == across)
+
+
+@wrong("window_layer", "`//` (not `%`) counts them")
+class SamePlaceInTheWindow(Layer):
+    def mask(self, row, column):
+        down, across = row % self.window, column % self.window
+        return (down[:, None] == down) & (across[:, None] == across)
 
 
 @wrong("window_layer", "a window has fixed borders")
