@@ -6,6 +6,7 @@ the far end of a pipe, in a process that holds nothing but the student's work.
 
 import dis
 import random
+import re
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -84,7 +85,8 @@ def answer(things: Mapping[str, Callable], request: dict) -> dict:
     except KeyboardInterrupt:
         raise  # the reader's own wish
     except BaseException as error:  # SystemExit too: nothing may end the reader's notebook
-        if "ellipsis" in str(error).lower():
+        # a blank that met an operation; einsum speaks of an ellipsis when the number of axes is wrong
+        if "ellipsis" in str(error).lower() and not str(error).startswith("einsum()"):
             return {"kind": "unfinished"}
         return {"kind": "error", **told(error)}
 
@@ -130,8 +132,10 @@ ACTIONS = {"call": call, "gradients": gradients, "module": module}
 
 def _first(output):
     output = output[0] if isinstance(output, list | tuple) and output else output
-    if output is Ellipsis or output is None:
+    if output is Ellipsis:
         raise Unfinished
+    if output is None:
+        raise NotData("None, nothing was given back: is the `return` line missing?")
     if not isinstance(output, Tensor):
         raise NotData(f"a {type(output).__name__} where a tensor was needed")
     return output
@@ -191,7 +195,7 @@ def told(error: BaseException) -> dict:
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [f for f in frames if "/lib/checks/" not in f.filename.replace("\\", "/")]
     # not the line inside torch where it came to light, but the student's that led there
-    theirs = [f for f in theirs if "site-packages" not in f.filename] or theirs
+    theirs = [f for f in theirs if not re.search(r"(site|dist)-packages", f.filename)]
     last = theirs[-1] if theirs else None
     return {
         "type": type(error).__name__,

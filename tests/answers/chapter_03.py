@@ -24,6 +24,11 @@ def turned_twice(W, words):
     return (words.transpose(-1, -2) @ W).transpose(-1, -2)
 
 
+@wrong("deck_sum", "carries a batch along")
+def einsum_without_a_batch(W, words):  # subtle: an error that speaks of an ellipsis is no blank
+    return torch.einsum("ij,id->jd", W, words)
+
+
 @wrong("deck_sum", "a transpose is missing")
 def as_it_is(W, words):
     return W @ words

@@ -125,6 +125,13 @@ class NormFirst(Parts):
         return tokens + self.mlp(self.norm_mlp(tokens))
 
 
+@wrong("norm_last", "is the `return` line missing?")
+class NoReturn(Parts):
+    def forward(self, tokens):
+        tokens = self.norm_attention(tokens + self.look(tokens))
+        self.norm_mlp(self.mlp(tokens) + tokens)
+
+
 @wrong("norm_last", "nothing is added")
 class NothingAdded(Parts):
     def forward(self, tokens):
