@@ -180,6 +180,17 @@ def test_late_rules_cost_points(graded, subs, tmp_path):
     assert "20 % of the points lost" in (graded / "feedback" / "bob.html").read_text("utf8")
 
 
+def test_a_dry_run_says_who_is_late_and_who_has_longer_in_vain(subs, tmp_path):
+    os.utime(subs / "bob.ipynb", (1.8e9, 1.8e9))
+    rules = tmp_path / "late.toml"
+    rules.write_text(
+        "deadline = 2027-01-15T07:00:00Z\nlost_per_day = 0.2\n[longer]\nbobb = 2027-02-01T00:00:00Z\n"
+    )
+    done = grade(subs, tmp_path / "out", "--late", rules, "--dry-run")
+    assert "day 1 after the deadline" in next(x for x in done.stdout.splitlines() if "bob.i" in x)
+    assert "left aside: bobb, who has longer: nobody has this id" in done.stdout
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
