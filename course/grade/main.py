@@ -281,7 +281,8 @@ def report(
     texts = words.answers(assignment, journal, ids, secret)
     given = words.read_marks(out / "marks.csv")
     if marks_file:
-        given |= words.read_marks(marks_file)
+        # whoever marked a part sends back the rest blank: that takes nothing away
+        given |= {code: both for code, both in words.read_marks(marks_file).items() if both[0]}
     marks = words.marked(texts, given, marks_file or out / "marks.csv")
     rows = [row(assignment, s, journal, rules, marks) for s in found]
     handed_in = set(ids)
@@ -292,9 +293,12 @@ def report(
     tables.canvas(out / "canvas.csv", assignment.name, most, rows)
     tables.moodle(out / "moodle.csv", most, rows)
     feedback.write(assignment, rows, out / "feedback")
-    if texts:
+    if texts or given:
         words.export(assignment, texts, out, given)
     unmarked = len(texts) - len(marks)
+    codes = {text["code"] for text in texts}
+    if strange := [code for code, (mark, _) in given.items() if mark and code not in codes]:
+        print(f"{counted(len(strange), 'mark')} of answers that aren't in these submissions, kept")
     print(
         f"{counted(len(found), 'submission')}, {counted(len(rows) - len(found), 'student')} without one: "
         f"{out / 'grades.csv'}"
