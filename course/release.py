@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from course import ROOT, exercises, first_cell, notebooks
 from course.exercises import Block
-from lib.checks._source import blanks, is_empty
+from lib.checks._source import blanks, has_empty
 
 README = """\
 # {title}
@@ -143,7 +143,7 @@ def leaks(blocks: list[Block], released: NotebookNode, files: dict[str, str]) ->
                 ):
                     found.append(f"{block.id}: {needle[0]!r} stands in {place}")
         stub = released_blocks[block.id].stub.source if block.id in released_blocks else ""
-        if not block.is_written and not (blanks(stub) or is_empty(stub)):
+        if not block.is_written and not (blanks(stub) or has_empty(stub)):
             found.append(f"{block.id}: its stub is answered")
         names = set(exercises.signatures(block.stub.source)) if not block.is_written else set()
         for cell in released_blocks[block.id].cells if block.id in released_blocks else ():
