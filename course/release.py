@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from course import ROOT, exercises, first_cell, notebooks
 from course.exercises import Block
-from lib.checks._source import blanks, is_empty
+from lib.checks._source import blanks, has_empty
 
 README = """\
 # {title}
@@ -57,11 +57,25 @@ def with_private(notebook: NotebookNode, private: NotebookNode | None) -> Notebo
     """The chapter with a teacher's own exercises behind its own, before what follows them."""
     if private is None:
         return notebook
-    own = [cell for block in exercises.blocks(private) for cell in block.cells]
+    own = [cell for block in exercises.blocks(private) for cell in without_check(block)]
     blocks = exercises.blocks(notebook)
     last = notebook.cells.index(blocks[-1].cells[-1]) + 1 if blocks else len(notebook.cells)
     cells = [*notebook.cells[:last], *own, *notebook.cells[last:]]
     return nbformat.v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+
+
+def without_check(block: Block) -> list[NotebookNode]:
+    """The cells of a teacher's own exercise without calls of its check: students don't have it, so they would fail."""
+    call = re.compile(rf"^check\.{block.id}\(.*\n?", re.M)
+    kept = []
+    for cell in block.cells:
+        if cell.cell_type == "code" and cell not in block.solution and call.search(cell.source):
+            cell = nbformat.from_dict(cell)
+            cell.source = call.sub("", cell.source).strip("\n")
+            if not cell.source:
+                continue
+        kept.append(cell)
+    return kept
 
 
 # What must not be found
@@ -129,7 +143,7 @@ def leaks(blocks: list[Block], released: NotebookNode, files: dict[str, str]) ->
                 ):
                     found.append(f"{block.id}: {needle[0]!r} stands in {place}")
         stub = released_blocks[block.id].stub.source if block.id in released_blocks else ""
-        if not block.is_written and not (blanks(stub) or is_empty(stub)):
+        if not block.is_written and not (blanks(stub) or has_empty(stub)):
             found.append(f"{block.id}: its stub is answered")
         names = set(exercises.signatures(block.stub.source)) if not block.is_written else set()
         for cell in released_blocks[block.id].cells if block.id in released_blocks else ():
@@ -271,7 +285,7 @@ def main(arguments) -> int:
     except BadPrivate as error:
         print(f"release: {error}", file=sys.stderr)
         return 2
-    count = len(exercises.blocks(notebooks.derive(text)))
+    count = len(exercises.blocks(with_private(notebooks.derive(text), private)))
     print(
         f"{target}/{text.stem}.ipynb with {count} exercises, without solutions; all of it in {target}.zip"
     )

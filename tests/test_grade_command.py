@@ -170,6 +170,22 @@ def test_marks_come_back_into_the_grades(graded, subs):
     assert "expected a number from 0 to 2" in done.stderr
 
 
+def test_marks_of_two_people_and_of_the_absent_are_kept(graded, subs, tmp_path):
+    """A second marker's blanks erase nothing, and nor does a run in which somebody's work is not there."""
+    with (graded / "marks.csv").open(newline="") as file:
+        header, row = list(csv.reader(file))
+    for path, mark in ((graded / "marks.csv", "1.5"), (tmp_path / "second.csv", "")):
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([header, [*row[:3], mark, ""]])
+    grade(subs, graded, "--marks", tmp_path / "second.csv")
+    assert grades(graded)["ann"]["equivariant_figure"] == "1.5"
+    (tmp_path / "subs").mkdir()
+    shutil.copy(subs / "bob.ipynb", tmp_path / "subs")
+    assert "1 mark of answers that aren't" in grade(tmp_path / "subs", graded).stdout
+    grade(subs, graded)
+    assert grades(graded)["ann"]["equivariant_figure"] == "1.5"
+
+
 def test_late_rules_cost_points(graded, subs, tmp_path):
     os.utime(subs / "bob.ipynb", (1.8e9, 1.8e9))
     (tmp_path / "late.toml").write_text("deadline = 2027-01-15T07:00:00Z\nlost_per_day = 0.2\n")
@@ -178,6 +194,17 @@ def test_late_rules_cost_points(graded, subs, tmp_path):
     assert (rows["ann"]["late"], rows["ann"]["grade"]) == ("0", "6")
     assert (rows["bob"]["late"], rows["bob"]["grade"]) == ("0.2", "4")
     assert "20 % of the points lost" in (graded / "feedback" / "bob.html").read_text("utf8")
+
+
+def test_a_dry_run_says_who_is_late_and_who_has_longer_in_vain(subs, tmp_path):
+    os.utime(subs / "bob.ipynb", (1.8e9, 1.8e9))
+    rules = tmp_path / "late.toml"
+    rules.write_text(
+        "deadline = 2027-01-15T07:00:00Z\nlost_per_day = 0.2\n[longer]\nbobb = 2027-02-01T00:00:00Z\n"
+    )
+    done = grade(subs, tmp_path / "out", "--late", rules, "--dry-run")
+    assert "day 1 after the deadline" in next(x for x in done.stdout.splitlines() if "bob.i" in x)
+    assert "left aside: bobb, who has longer: nobody has this id" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,25 @@ def test_the_last_line_counts_and_other_files_or_checks_are_not_fresh(tmp_path):
     assert not journal.fresh("b", "x", "f", "c")
 
 
+def test_what_moodle_looks_for(tmp_path):
+    """Its importer refuses a worksheet without these three columns, and finds people by the number behind the name."""
+    sheet = tmp_path / "roster.csv"
+    sheet.write_text(
+        "Identifier,Full name,Email address,Last modified (grade)\n"
+        'Participant 7,"O_Neill, Zoë",z@x.org,"Monday, 30 November 2026, 2:15 PM"\nParticipant 8,Max,m@x.org,-\n'
+    )
+    rows = [
+        {"student": s, "grade": 3, "state": "graded", "notes": []} for s in intake.roster(sheet)
+    ]
+    tables.moodle(tmp_path / "moodle.csv", 6, rows)
+    with (tmp_path / "moodle.csv").open(encoding="utf8", newline="") as file:
+        zoe, most = csv.DictReader(file)
+    assert {"Identifier", "Grade", "Last modified (grade)"} <= set(zoe)
+    assert (zoe["Identifier"], zoe["Grade"]) == ("Participant 7", "3")
+    assert zoe["Last modified (grade)"] == "Monday, 30 November 2026, 2:15 PM"
+    assert most["Last modified (grade)"] == ""
+
+
 # Marks by hand
 
 ROWS = [{"code": "abc", "student": "ann", "exercise": "why", "most": 3, "answer": "So."}]

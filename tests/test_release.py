@@ -209,12 +209,16 @@ def test_a_teachers_own_exercise_is_handed_out_and_graded(tmp_path):
     file.write_text(PRIVATE, "utf8")
     done = course("release", "06", "--out", tmp_path / "out", "--private", file)
     assert done.returncode == 0, done.stderr
+    assert "with 5 exercises" in done.stdout
     with zipfile.ZipFile(next((tmp_path / "out").glob("*.zip"))) as archive:
         packed = {
             n: archive.read(n).decode() for n in archive.namelist() if n.endswith((".ipynb", ".py"))
         }
     shown = next(text for name, text in packed.items() if name.endswith(".ipynb"))
     assert "private_half" in shown and "Give half of it" in shown
+    assert (
+        "check.private_half" not in shown
+    )  # a check that students don't have: the call would fail
     everything = "\n".join(packed.values())
     for secret in ("two of them are one", "x.exp().log()", "private_half_of_many", "hidden-check"):
         assert secret not in everything

@@ -1,6 +1,9 @@
 """One page a student: what was graded, what came of it, and why. It shows no hidden check, and needs no network."""
 
 import html
+import io
+import re
+import zipfile
 from pathlib import Path
 
 from course.grade.assignment import Assignment, safe_name
@@ -85,7 +88,21 @@ def _section(assignment: Assignment, one: str, row: dict) -> str:
 
 
 def write(assignment: Assignment, rows: list[dict], folder: Path) -> None:
+    """All pages, and beside the folder a zip that Moodle hands out ("Upload multiple feedback files")."""
     folder.mkdir(exist_ok=True)
-    for row in rows:
-        if row["results"]:
-            write_whole(folder / f"{safe_name(row['student'].id)}.html", page(assignment, row))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for row in rows:
+            if not row["results"]:
+                continue
+            student, text = row["student"], page(assignment, row)
+            write_whole(folder / f"{safe_name(student.id)}.html", text)
+            if student.moodle:  # Moodle finds the student by the number after the first underscore
+                name = re.sub(r"[_/\\\0]", " ", student.name)
+                path = f"{name}_{student.moodle}_assignsubmission_file_feedback.html"
+                info = zipfile.ZipInfo(path)  # of no date: the same pages make the same zip
+                info.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(info, text)
+        some = bool(archive.namelist())
+    if some:
+        write_whole(folder.with_name("moodle_feedback.zip"), packed.getvalue())

@@ -38,6 +38,7 @@ class Student:
     login: str = ""
     section: str = ""
     handed_in: datetime | None = None  # as the roster says
+    graded: str = ""  # when Moodle's worksheet says that it was graded last, in Moodle's words
 
 
 @dataclass
@@ -201,6 +202,7 @@ COLUMNS = {  # what a roster's columns may be called, in Canvas's, Moodle's and 
     "email": ("email address", "email", "e-mail", "mail"),
     "login": ("sis login id", "login", "login id"),
     "section": ("section", "group", "groups"),
+    "graded": ("last modified (grade)",),
     "handed_in": ("last modified (submission)", "submitted", "handed in"),
 }
 

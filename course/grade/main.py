@@ -17,6 +17,7 @@ from course.grade.journal import Journal, write_whole
 from course.grade.submission import MOST_BYTES
 from lib.checks import Written
 from lib.checks._report import PASSED
+from lib.checks._report import points as in_points
 
 NOT_HANDED_IN, TO_MARK, GRADED = "not handed in", "to be marked", "graded"
 
@@ -41,6 +42,10 @@ def run(arguments) -> int:
     rules = late.read(_path(arguments.late))
     roster = intake.roster(_path(arguments.roster))
     found, aside = intake.submissions(Path(arguments.submissions), roster)
+    for unknown in sorted(
+        set(rules.longer) - {s.id for s in [*roster, *(f.student for f in found)]}
+    ):
+        aside.append(f"{unknown}, who has longer: nobody has this id (ids are those of grades.csv)")
     only = set(arguments.only or []) or None
     if only and (unknown := only - set(assignment.exercises)):
         raise intake.BadInput(
@@ -55,7 +60,7 @@ def run(arguments) -> int:
     if not arguments.weak_isolation:
         sandbox.bubblewrap()
     if arguments.dry_run:
-        return plan(assignment, found, roster, aside, arguments)
+        return plan(assignment, found, roster, rules, aside, arguments)
     out.mkdir(parents=True, exist_ok=True)
     settings["seed"] = assignment.seed  # the default one, from now on recorded
     write_whole(out / "settings.json", json.dumps(settings, indent=1) + "\n")
@@ -94,20 +99,31 @@ def settled(out: Path, arguments) -> dict:
     return {"chapter": chapter, "seed": arguments.seed, "secret": secrets.token_hex(16)}
 
 
-def plan(assignment, found, roster, aside, arguments) -> int:
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def plan(assignment, found, roster, rules, aside, arguments) -> int:
     """What would be done, and nothing done."""
-    print(f"{assignment.name}, seed {assignment.seed}: {len(assignment.exercises)} exercises")
+    print(
+        f"{assignment.name}, seed {assignment.seed}: {counted(len(assignment.exercises), 'exercise')}"
+    )
     for name, exercise in assignment.exercises.items():
         kind = "written" if isinstance(exercise, Written) else ", ".join(exercise.defines)
         more = len(assignment.hidden.get(name, []))
         print(
-            f"  {name:24} {assignment.most(name):g} points  {kind}"
+            f"  {name:24} {in_points(assignment.most(name)):9}  {kind}"
             + (f", {more} hidden" if more else "")
         )
-    print(f"{len(found)} submissions")
+    print(counted(len(found), "submission"))
     for one_of in found:
-        said = f"{one_of.student.id:24} {one_of.counts.path}"
-        print(f"  {said}" + (f"  ({len(one_of.files)} files)" if len(one_of.files) > 1 else ""))
+        file, student = one_of.counts, one_of.student
+        _, late_words = rules.share(student.id, student.handed_in or file.when)
+        more = [f"{len(one_of.files)} files"] if len(one_of.files) > 1 else []
+        more += ["Canvas calls it late"] if file.late else []
+        more += [late_words] if late_words else []
+        said = f"  ({'; '.join(more)})" if more else ""
+        print(f"  {student.id:24} {file.path}{said}")
     handed_in = {s.student.id for s in found}
     for student in roster:
         if student.id not in handed_in:
@@ -265,7 +281,8 @@ def report(
     texts = words.answers(assignment, journal, ids, secret)
     given = words.read_marks(out / "marks.csv")
     if marks_file:
-        given |= words.read_marks(marks_file)
+        # whoever marked a part sends back the rest blank: that takes nothing away
+        given |= {code: both for code, both in words.read_marks(marks_file).items() if both[0]}
     marks = words.marked(texts, given, marks_file or out / "marks.csv")
     rows = [row(assignment, s, journal, rules, marks) for s in found]
     handed_in = set(ids)
@@ -276,15 +293,19 @@ def report(
     tables.canvas(out / "canvas.csv", assignment.name, most, rows)
     tables.moodle(out / "moodle.csv", most, rows)
     feedback.write(assignment, rows, out / "feedback")
-    if texts:
+    if texts or given:
         words.export(assignment, texts, out, given)
     unmarked = len(texts) - len(marks)
+    codes = {text["code"] for text in texts}
+    if strange := [code for code, (mark, _) in given.items() if mark and code not in codes]:
+        print(f"{counted(len(strange), 'mark')} of answers that aren't in these submissions, kept")
     print(
-        f"{len(found)} submissions, {len(rows) - len(found)} students without one: {out / 'grades.csv'}"
+        f"{counted(len(found), 'submission')}, {counted(len(rows) - len(found), 'student')} without one: "
+        f"{out / 'grades.csv'}"
     )
     if unmarked:
         print(
-            f"{unmarked} written answers to mark: read {out / 'to_mark.html'}, fill in {out / 'marks.csv'}"
+            f"{counted(unmarked, 'written answer')} to mark: read {out / 'to_mark.html'}, fill in {out / 'marks.csv'}"
         )
 
 

@@ -64,6 +64,7 @@ def moodle(path: Path, most: float, rows: list[dict]) -> None:
         "Email address",
         "Grade",
         "Maximum Grade",
+        "Last modified (grade)",  # without this column Moodle refuses the file
         "Feedback comments",
     ]
     table: list[list] = [header]
@@ -71,5 +72,7 @@ def moodle(path: Path, most: float, rows: list[dict]) -> None:
         one = row["student"]
         identifier = f"Participant {one.moodle}" if one.moodle else ""
         grade = "" if row["state"] == "not handed in" else row["grade"]
-        table.append([identifier, one.name, one.email, grade, most, "; ".join(row["notes"])])
+        graded = one.graded.strip("-")  # Moodle writes "-" for never
+        notes = "; ".join(row["notes"])
+        table.append([identifier, one.name, one.email, grade, most, graded, notes])
     write(path, table)

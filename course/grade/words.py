@@ -84,6 +84,10 @@ def export(
         writer.writerow(
             [row["code"], row["exercise"], number(row["most"]), mark, harmless(comment)]
         )
+    codes = {row["code"] for row in rows}
+    for one, (mark, comment) in marks.items():  # of somebody whose work is not here this time
+        if mark and one not in codes:
+            writer.writerow([one, "", "", mark, harmless(comment)])
     write_whole(out / "marks.csv", table.getvalue())
 
 

@@ -42,11 +42,18 @@ def blanks(source: str | None) -> list[str]:
 
 def is_empty(source: str | None) -> bool:
     """Whether all functions in it do nothing but `pass`, or raise NotImplementedError."""
-    tree = parsed(source)
-    if tree is None:
-        return False
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = _functions(source)
     return bool(functions) and all(_does_nothing(function) for function in functions)
+
+
+def has_empty(source: str | None) -> bool:
+    """Whether some function in it does nothing: the stub of a class may give its `__init__`."""
+    return any(_does_nothing(function) for function in _functions(source))
+
+
+def _functions(source: str | None) -> list[ast.FunctionDef]:
+    tree = parsed(source) or ast.Module([], [])
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
 
 
 def _does_nothing(function: ast.FunctionDef) -> bool:
