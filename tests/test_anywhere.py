@@ -87,7 +87,7 @@ def test_the_address_stands_in_one_place():
     holders = {
         file.relative_to(ROOT).as_posix()
         for file in project_files()
-        if file.suffix not in {".png", ".ipynb"} and address in file.read_text("utf8")
+        if file.suffix not in {".png", ".jpg", ".ipynb"} and address in file.read_text("utf8")
     }
     assert holders == {"_config.yml"}
 
