@@ -196,9 +196,14 @@ def bundle(chapter: str, folder: Path, private=None, repository="", branch="", h
 
 
 def lib_files(chapter: int) -> dict[str, str]:
-    """`lib`, with the checks of this chapter alone: those of others could show what is a solution here."""
+    """`lib`, less the checks of other chapters, which could show what is a solution here; and the stored data."""
     kept = {}
-    for file in sorted((ROOT / "lib").rglob("*.py")):
+    for file in [
+        *sorted((ROOT / "lib").rglob("*.*")),
+        *sorted((ROOT / "book/data").glob("*.json")),
+    ]:
+        if file.suffix not in {".py", ".js", ".css", ".json"}:
+            continue
         if file.name.startswith("chapter_") and file.name != f"chapter_{chapter:02}.py":
             continue
         kept[file.relative_to(ROOT).as_posix()] = file.read_text("utf8")

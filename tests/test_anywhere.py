@@ -164,7 +164,7 @@ def test_interactive_figures_under_colabs_versions(colab_python, monkeypatch):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
     execute(notebook, ROOT, python=colab_python)
     assert notebook.cells[1].outputs[0].text == f"7.7.1 {len(names)}\n"
-    states = notebook.metadata["widgets"][notebooks.STATE]["state"]
+    states = notebook.metadata["widgets"][figures.STATE]["state"]
     for name, cell in zip(names, notebook.cells[2:], strict=True):
         (output,) = cell.outputs
         assert len(output.data["text/plain"].split()) >= 8, name
