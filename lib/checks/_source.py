@@ -95,6 +95,8 @@ def forbidden(source: str | None, names: tuple[str, ...]) -> tuple[str, str] | N
         for decorator in getattr(node, "decorator_list", [])
         for inner in ast.walk(decorator)
     }
+    # an import that nothing speaks of is no use: the chapter's own lines import for other cells, too
+    spoken = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     lines = source.splitlines()
     for node in ast.walk(tree):
         if id(node) in decorators:
@@ -102,7 +104,11 @@ def forbidden(source: str | None, names: tuple[str, ...]) -> tuple[str, str] | N
         used = {
             ast.Name: lambda n: n.id if n.id not in own else None,
             ast.Attribute: lambda n: n.attr,
-            ast.alias: lambda n: n.name.rpartition(".")[2],
+            ast.alias: lambda n: (
+                n.name.rpartition(".")[2]
+                if (n.asname or n.name.partition(".")[0]) in spoken
+                else None
+            ),
             ast.Constant: lambda n: n.value if isinstance(n.value, str) else None,
         }.get(type(node), lambda n: None)(node)
         if used in names:
