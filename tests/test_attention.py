@@ -9,38 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.attention import attention
+from tests.tokens import (
+    BATCH,
+    DIM_KEY,
+    DIM_VALUE,
+    HEADS,
+    N_KEY,
+    N_QUERY,
+    normal,
+    random_mask,
+    tokens,
+)
 
 # detect_anomaly says that it is slow; here it is what a test is for.
 pytestmark = pytest.mark.filterwarnings("ignore:Anomaly Detection")
 
-# All different, so that no axis can stand in for another.
-BATCH, HEADS, N_QUERY, N_KEY, DIM_KEY, DIM_VALUE = 2, 3, 5, 7, 4, 6
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 law = settings(max_examples=30, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 8)
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
-
-
-def tokens(leading=((BATCH, HEADS),) * 3, dtype=torch.float64) -> tuple[torch.Tensor, ...]:
-    """Query, key and value at unit scale, with the given leading dimensions."""
-    of_query, of_key, of_value = leading
-    return (
-        normal(*of_query, N_QUERY, DIM_KEY, seed=1, dtype=dtype).requires_grad_(),
-        normal(*of_key, N_KEY, DIM_KEY, seed=2, dtype=dtype).requires_grad_(),
-        normal(*of_value, N_KEY, DIM_VALUE, seed=3, dtype=dtype).requires_grad_(),
-    )
-
-
-def random_mask(*shape: int) -> torch.Tensor:
-    mask = normal(*shape, seed=4) > -0.3
-    assert mask.any() and not mask.all()
-    return mask
 
 
 def gradients(output: torch.Tensor, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

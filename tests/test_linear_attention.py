@@ -11,27 +11,11 @@ from lib.linear_attention import (
     pairwise_linear_attention,
     positive_features,
 )
+from tests.tokens import BAD_SHAPES, BATCH, DIM_KEY, HEADS, normal, tokens
 
-# All different, so that no axis can stand in for another.
-BATCH, HEADS, N_QUERY, N_KEY, DIM_KEY, DIM_VALUE = 2, 3, 5, 7, 4, 6
 forms = pytest.mark.parametrize(
     "form", [linear_attention, pairwise_linear_attention], ids=lambda form: form.__name__
 )
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
-
-
-def tokens(leading=((BATCH, HEADS),) * 3, dtype=torch.float64) -> tuple[torch.Tensor, ...]:
-    """Query, key and value at unit scale, with the given leading dimensions."""
-    of_query, of_key, of_value = leading
-    return (
-        normal(*of_query, N_QUERY, DIM_KEY, seed=1, dtype=dtype).requires_grad_(),
-        normal(*of_key, N_KEY, DIM_KEY, seed=2, dtype=dtype).requires_grad_(),
-        normal(*of_value, N_KEY, DIM_VALUE, seed=3, dtype=dtype).requires_grad_(),
-    )
 
 
 def output_of(form, *inputs) -> torch.Tensor:
@@ -153,13 +137,7 @@ def test_nothing_of_size_n_by_n_is_made():
 @forms
 @pytest.mark.parametrize(
     ("shapes", "name"),
-    [
-        (((5, 4), (7, 3), (7, 6)), "key"),
-        (((5, 4), (7, 4), (6, 6)), "value"),
-        (((4, 5, 4), (3, 7, 4), (3, 7, 6)), "key"),
-        (((4, 5, 4), (4, 7, 4), (3, 7, 6)), "value"),
-        (((5,), (7, 4), (7, 6)), "query"),
-    ],
+    BAD_SHAPES,
     ids=str,
 )
 def test_bad_shapes_are_named(form, shapes, name):

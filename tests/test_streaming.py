@@ -11,9 +11,8 @@ from torch.nn import functional as F
 from lib.attention import attention
 from lib.measure import peak_extra_memory
 from lib.streaming import streaming_attention, streaming_softmax
+from tests.tokens import BAD_SHAPES, BATCH, HEADS, N_KEY, N_QUERY, normal, random_mask, tokens
 
-# All different, so that no axis can stand in for another.
-BATCH, HEADS, N_QUERY, N_KEY, DIM_KEY, DIM_VALUE = 2, 3, 5, 7, 4, 6
 # Tiles of one token, tiles that don't divide, one tile for queries and two for keys, one for all.
 TILES = [1, 2, 3, 5, 100]
 every_tile = pytest.mark.parametrize("tile", TILES)
@@ -26,27 +25,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
-
-
-def tokens(leading=((BATCH, HEADS),) * 3, dtype=torch.float64) -> tuple[torch.Tensor, ...]:
-    """Query, key and value at unit scale, with the given leading dimensions."""
-    of_query, of_key, of_value = leading
-    return (
-        normal(*of_query, N_QUERY, DIM_KEY, seed=1, dtype=dtype).requires_grad_(),
-        normal(*of_key, N_KEY, DIM_KEY, seed=2, dtype=dtype).requires_grad_(),
-        normal(*of_value, N_KEY, DIM_VALUE, seed=3, dtype=dtype).requires_grad_(),
-    )
-
-
-def random_mask(*shape: int) -> torch.Tensor:
-    mask = normal(*shape, seed=4) > -0.3
-    assert mask.any() and not mask.all()
-    return mask
 
 
 def assert_same(ours, theirs, inputs, **tolerance):
@@ -298,13 +276,7 @@ def test_what_is_kept_for_the_backward_pass():
 @pytest.mark.parametrize("form", [streaming_attention, streaming_softmax])
 @pytest.mark.parametrize(
     ("shapes", "name"),
-    [
-        (((5, 4), (7, 3), (7, 6)), "key"),
-        (((5, 4), (7, 4), (6, 6)), "value"),
-        (((4, 5, 4), (3, 7, 4), (3, 7, 6)), "key"),
-        (((4, 5, 4), (4, 7, 4), (3, 7, 6)), "value"),
-        (((5,), (7, 4), (7, 6)), "query"),
-    ],
+    BAD_SHAPES,
     ids=str,
 )
 def test_bad_shapes_are_named(form, shapes, name):
