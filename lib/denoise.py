@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lib._check import bad, check_floating
 from lib.normalise import softmax
-from lib.patches import neighbourhoods
+from lib.patches import grid_places, neighbourhoods
 from lib.similarity import dot
 
 
@@ -126,10 +126,9 @@ def psnr(clean: Tensor, image: Tensor) -> float:
 
 def _places(image: Tensor) -> Tensor:
     """Row and column of every pixel, measured from the middle: (height * width, 2)."""
-    height, width = image.shape[-2:]
-    row = torch.arange(height, device=image.device, dtype=image.dtype) - (height - 1) / 2
-    column = torch.arange(width, device=image.device, dtype=image.dtype) - (width - 1) / 2
-    return torch.cartesian_prod(row, column)
+    height, width = grid = image.shape[-2:]
+    middle = image.new_tensor([(height - 1) / 2, (width - 1) / 2])
+    return grid_places(grid, image.device, image.dtype) - middle
 
 
 def _check_image(**images: Tensor) -> None:

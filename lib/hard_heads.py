@@ -15,6 +15,7 @@ from torch import Tensor
 from lib._check import bad, check_floating, check_grid, check_same_dtype, check_tokens
 from lib.heads import merge_heads
 from lib.normalise import softmax
+from lib.patches import grid_places
 from lib.positions import relative_offsets
 from lib.similarity import squared_distance
 
@@ -31,8 +32,7 @@ def head_offsets(size: int, device: torch.device | None = None) -> Tensor:
     """
     if size < 1 or size % 2 == 0:
         raise bad("size", size, "an odd number of at least 1")
-    steps = torch.arange(size, device=device) - size // 2
-    return torch.cartesian_prod(steps, steps)
+    return grid_places((size, size), device) - size // 2
 
 
 def hard_mask(grid: tuple[int, int], size: int, device: torch.device | None = None) -> Tensor:
@@ -95,8 +95,7 @@ def soft_weights(
     if border not in ("nothing", "nearest"):
         raise bad("border", repr(border), "'nothing' or 'nearest'")
     dtype = dtype or torch.get_default_dtype()
-    row, column = (torch.arange(side, device=device, dtype=dtype) for side in grid)
-    places = torch.cartesian_prod(row, column)  # (n, 2)
+    places = grid_places(grid, device, dtype)  # (n, 2)
     wanted = places + head_offsets(size, device)[:, None]  # (K², n, 2)
     scores = -sharpness * squared_distance(wanted, places)  # (K², n, n)
     if border == "nearest":

@@ -6,10 +6,11 @@ none at all) are kept. Nothing is learned here: the linear map that a Vision Tra
 patches is not part of this file.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lib._check import bad
+from lib._check import bad, check_grid
 
 
 def grid_shape(images: Tensor, size: int) -> tuple[int, int]:
@@ -29,6 +30,24 @@ def grid_shape(images: Tensor, size: int) -> tuple[int, int]:
         fits = f"a side that divides images of {height} x {width} pixels"
         raise bad("size", size, f"{fits} (crop_to_patches cuts off what is left over)")
     return height // size, width // size
+
+
+def grid_places(
+    grid: tuple[int, int], device: torch.device | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """The row and the column of every place in a grid, in the order of patches: (rows * columns, 2).
+
+    Args:
+        grid: (rows, columns).
+        device: where to make it; None means torch's default.
+        dtype: of the numbers; None means whole numbers, int64.
+
+    Raises:
+        ValueError: grid isn't two numbers.
+    """
+    check_grid(grid)
+    row, column = (torch.arange(side, device=device, dtype=dtype) for side in grid)
+    return torch.cartesian_prod(row, column)
 
 
 def crop_to_patches(images: Tensor, size: int) -> Tensor:

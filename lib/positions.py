@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lib._check import bad, check_grid, check_tokens
 from lib._draw import draw_normal
+from lib.patches import grid_places
 
 
 def sine_positions(
@@ -168,9 +169,7 @@ def relative_offsets(grid: tuple[int, int], device: torch.device | None = None) 
     Raises:
         ValueError: grid isn't two numbers.
     """
-    check_grid(grid)
-    row, column = (torch.arange(side, device=device) for side in grid)
-    places = torch.cartesian_prod(row, column)  # (n, 2)
+    places = grid_places(grid, device)  # (n, 2)
     return places[None, :] - places[:, None]
 
 

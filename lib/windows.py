@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lib._check import bad, check_grid, check_tokens
 from lib.attention import attention
-from lib.patches import patchify, unpatchify
+from lib.patches import grid_places, patchify, unpatchify
 
 
 def to_windows(tokens: Tensor, grid: tuple[int, int], window: int, shift: int = 0) -> Tensor:
@@ -128,8 +128,7 @@ def window_attention(
 
 def _blocks(grid: tuple[int, int], window: int, shift: int, device: torch.device | None) -> Tensor:
     """The row and the column of each token's window, (n, 2); -1 for one cut off above or left."""
-    row, column = ((torch.arange(side, device=device) - shift) // window for side in grid)
-    return torch.cartesian_prod(row, column)
+    return (grid_places(grid, device) - shift) // window
 
 
 def _check(grid: tuple[int, int], window: int, shift: int, **tensors: Tensor) -> None:

@@ -4,7 +4,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.patches import crop_to_patches, grid_shape, neighbourhoods, patchify, unpatchify
+from lib.patches import (
+    crop_to_patches,
+    grid_places,
+    grid_shape,
+    neighbourhoods,
+    patchify,
+    unpatchify,
+)
 
 
 def named_pixels(*shape):
@@ -102,3 +109,11 @@ def test_a_size_that_does_not_divide_is_refused(function, shape):
 def test_bad_input_is_named(call, name):
     with pytest.raises(ValueError, match=rf"^{name}: expected .*got"):
         call()
+
+
+def test_places_are_in_the_order_of_patches():
+    images = torch.stack(torch.meshgrid(torch.arange(3.0), torch.arange(5.0), indexing="ij"))
+    assert torch.equal(grid_places((3, 5), dtype=images.dtype), patchify(images, 1))
+    assert grid_places((3, 5)).dtype == torch.int64
+    with pytest.raises(ValueError, match=r"^grid: expected"):
+        grid_places((3, 5, 7))

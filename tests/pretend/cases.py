@@ -42,7 +42,14 @@ from lib.masks import (
 )
 from lib.nonlocal_block import NonLocalBlock
 from lib.normalise import by_count, by_sum, softmax
-from lib.patches import crop_to_patches, grid_shape, neighbourhoods, patchify, unpatchify
+from lib.patches import (
+    crop_to_patches,
+    grid_places,
+    grid_shape,
+    neighbourhoods,
+    patchify,
+    unpatchify,
+)
 from lib.plots import attention_over_picture, heatmap, pictures, word_plane
 from lib.positions import (
     LearnedPositions,
@@ -327,6 +334,9 @@ def cases() -> dict[str, list[Case]]:
         "lib.normalise.by_sum": [Case(by_sum, similarity), Case(by_sum, similarity, mask)],
         "lib.normalise.softmax": [Case(softmax, scores), Case(softmax, scores, mask)],
         "lib.patches.crop_to_patches": [Case(crop_to_patches, images, 5)],
+        "lib.patches.grid_places": [
+            Case(lambda x: grid_places((2, 3), x.device, x.dtype) + x, normal(6, 2))
+        ],
         "lib.patches.grid_shape": [Case(grid_shape, images, 4)],
         "lib.patches.neighbourhoods": [Case(neighbourhoods, images, 3)],
         "lib.patches.patchify": [Case(patchify, images, 4)],
