@@ -103,6 +103,12 @@ def tokens_problem(shapes: Mapping[str, tuple], **tensors) -> str | None:
     return None
 
 
+def attention_problem(query, key, value) -> str | None:
+    """Whether these are a query, keys and values that fit together; what was expected, or None."""
+    shapes = {"query": ("n_query", "d"), "key": ("n_key", "d"), "value": ("n_key", "d_value")}
+    return tokens_problem(shapes, query=query, key=key, value=value)
+
+
 def as_double(*tensors: Tensor) -> tuple[Tensor, ...]:
     """In float64, so that a difference is a difference and no rounding."""
     return tuple(tensor.to(torch.float64) for tensor in tensors)

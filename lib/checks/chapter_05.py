@@ -6,7 +6,7 @@ import torch
 
 from lib.attention import attention
 from lib.checks import exercise, written
-from lib.checks._bug import as_double, exposes, tokens_problem
+from lib.checks._bug import as_double, attention_problem, exposes
 from lib.data import four_words
 
 
@@ -201,12 +201,7 @@ def expose_roles(t):
         faulty=lambda *inputs: keys_ask(*as_double(*inputs)),
         names=("query", "key", "value"),
         largest=12,
-        valid=lambda query, key, value: tokens_problem(
-            {"query": ("n_query", "d"), "key": ("n_key", "d"), "value": ("n_key", "d_value")},
-            query=query,
-            key=key,
-            value=value,
-        ),
+        valid=attention_problem,
         blind={
             "a single token can look at itself alone, whoever asks": lambda q, k, v: len(q) == 1,
             "queries and keys are the same: then the two formulas are one, as on slide S10": (

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lib.attention import attention
 from lib.checks import exercise, written
-from lib.checks._bug import as_double, exposes, tokens_problem
+from lib.checks._bug import as_double, attention_problem, exposes
 
 
 @exercise(chapter=6, points=1, minutes=5, forbids=["scaled_dot_product_attention", "attention"])
@@ -164,12 +164,7 @@ def expose_reshape(t):
         faulty=lambda *inputs: reshaped_keys(*as_double(*inputs)),
         names=("query", "key", "value"),
         largest=12,
-        valid=lambda query, key, value: tokens_problem(
-            {"query": ("n_query", "d"), "key": ("n_key", "d"), "value": ("n_key", "d_value")},
-            query=query,
-            key=key,
-            value=value,
-        ),
+        valid=attention_problem,
         blind={
             "a single key gets the weight 1 from right and wrong alike": lambda q, k, v: (
                 len(k) == 1

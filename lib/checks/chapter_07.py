@@ -6,7 +6,7 @@ import torch
 
 from lib.attention import attention
 from lib.checks import exercise, written
-from lib.checks._bug import as_double, exposes, tokens_problem
+from lib.checks._bug import as_double, attention_problem, exposes
 
 
 @exercise(chapter=7, points=1, minutes=5, forbids=["softmax", "log_softmax", "logsumexp"])
@@ -208,8 +208,7 @@ def expose_mask(t):
     def valid(query, key, value, mask):
         if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
             return "mask (n_query, n_key), boolean"
-        shapes = {"query": ("n_query", "d"), "key": ("n_key", "d"), "value": ("n_key", "d_value")}
-        if problem := tokens_problem(shapes, query=query, key=key, value=value):
+        if problem := attention_problem(query, key, value):
             return problem
         if mask.shape != (len(query), len(key)):
             return f"mask (n_query, n_key) = ({len(query)}, {len(key)})"
