@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,8 +26,11 @@ from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 HERE = Path(__file__).parent
-VIEW = "application/vnd.jupyter.widget-view+json"
-STATE = "application/vnd.jupyter.widget-state+json"
+sys.path.insert(
+    0, str(HERE.parents[1])
+)  # Sphinx knows this folder alone, and `course` lies beside it
+
+from course.figures import VIEW, stored  # noqa: E402
 
 
 def stage(app) -> Path:
@@ -44,9 +48,9 @@ def deliver(folder: Path, name: str, value) -> None:
 
 def states(notebook: dict) -> dict[str, dict]:
     """Model id to state, of the figures (not of the layouts and such that belong to them)."""
-    stored = notebook["metadata"].get("widgets", {}).get(STATE, {}).get("state", {})
+    models = stored(notebook["metadata"].get("widgets", {}))
     return {
-        key: model["state"] for key, model in stored.items() if model["model_module"] == "anywidget"
+        key: model["state"] for key, model in models.items() if model["model_module"] == "anywidget"
     }
 
 
