@@ -158,7 +158,7 @@ const kit = (() => {
     });
 
     readTheme();
-    return { root, controls, stage, room, draw, redraw, set, show, slider, choice, tick, button, again, listen,
+    return { root, controls, stage, room, draw, redraw, set, show, slider, choice, tick, button, again,
       colour: (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim() || "#787878", // until it is in the page
       stop: () => { stops.forEach((f) => f()); shadow.replaceChildren(); } };
   };
@@ -292,8 +292,6 @@ const kit = (() => {
     return { table, update, title: (text) => { words.textContent = text; } };
   };
 
-  const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-
   // ---- weights as a picture: one canvas pixel a cell, stretched by CSS ----------------------------------------------------
   const paint = (canvas, values, columns, colour) => {
     const n = values.length / columns;
@@ -303,5 +301,5 @@ const kit = (() => {
     context.putImageData(image, 0, 0);
   };
 
-  return { dot, transpose, matmul, softmax, clamp, unpack, rows, sequential, diverging, css, inkOn, html, svg, number, fresh, frame, picker, handle, plane, matrix, still, paint };
+  return { dot, transpose, matmul, softmax, clamp, unpack, rows, sequential, diverging, css, inkOn, html, svg, number, fresh, frame, picker, handle, plane, matrix, paint };
 })();
