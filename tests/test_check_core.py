@@ -247,7 +247,13 @@ def test_a_function_of_ones_own_may_bear_the_name():
     source = "def softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)\ndef f(x):\n    return softmax(x)"
     assert forbidden(source, ("softmax",)) is None
     assert forbidden("import torch\ntorch.softmax(x, -1)", ("softmax",))[0] == "softmax"
-    assert forbidden("from torch import softmax as s", ("softmax",))[0] == "softmax"
+
+
+def test_an_import_is_forbidden_where_a_line_uses_it():
+    for source in ("from torch import softmax as s\ns(x, -1)", "from torch import softmax\nsoftmax(x, -1)"):
+        assert forbidden(source, ("softmax",)) == ("softmax", source.splitlines()[0])
+    for source in ("from torch import softmax as s", "from torch import softmax\nx.exp()"):
+        assert forbidden(source, ("softmax",)) is None
 
 
 def test_sources_are_read():

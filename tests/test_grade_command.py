@@ -364,18 +364,37 @@ def test_all_processes_together_have_a_limit_of_memory(home):
     assert reply["kind"] == "limit" and "700 MB of memory" in reply["message"]
 
 
-def test_what_is_left_running_is_swept_away(home):
-    source = "import os, time\ndef f():\n    for _ in range(5):\n        os.fork() or time.sleep(1000)\n    return 1"
+LEAVES_FIVE = "import os, time\ndef f():\n    for _ in range(5):\n        os.fork() or time.sleep(1000)\n    return 1"
+
+
+def processes_before_and_after(box, source):
+    """How many processes the sandbox holds before it runs `source`, and after."""
     count = "import os\ndef f():\n    return len([p for p in os.listdir('/proc') if p.isdigit()])"
     request = {"do": "call", "name": "f", "args": [], "kwargs": {}, "seed": 0, "forbids": []}
+    numbers, kept = [], []
+    for text in (count, source, count):
+        box.load([("cell 1", text)], ["f"])
+        numbers.append(box.ask(request)["value"])
+        box.unload()
+        kept.append(box.process is not None)
+    return numbers[0], numbers[2], kept
+
+
+def test_what_is_left_running_is_swept_away(home):
     with sandbox.Sandbox(home, sandbox.Limits()) as box:
-        numbers = []
-        for text in (count, source, count):
-            box.load([("cell 1", text)], ["f"])
-            numbers.append(box.ask(request)["value"])
-            box.unload()
-        assert box.process is not None, "the sandbox was kept"
-    assert numbers[0] == numbers[2]
+        before, after, kept = processes_before_and_after(box, LEAVES_FIVE)
+    assert before == after and kept == [True, True, True]
+
+
+def test_a_sandbox_that_can_not_be_swept_is_not_used_again(tmp_path):
+    home = sandbox.stage(tmp_path)
+    inside = home / "inside.py"
+    text = inside.read_text()
+    assert text.count("SWEEP_SECONDS = 4") == 1
+    inside.write_text(text.replace("SWEEP_SECONDS = 4", "SWEEP_SECONDS = -1"))  # no time to sweep
+    with sandbox.Sandbox(home, sandbox.Limits()) as box:
+        before, after, kept = processes_before_and_after(box, LEAVES_FIVE)
+    assert before == after and kept == [True, False, True]
 
 
 def test_one_sandbox_serves_many_exercises_and_survives_each(home):

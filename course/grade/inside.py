@@ -13,7 +13,15 @@ import os
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
+
+SWEEP_SECONDS = 4  # less than the other side waits for word that an exercise is over
+
+
+class Unclean(Exception):
+    """Something that the student's code started can't be ended."""
+
 
 
 def limit(what: int, value: int) -> None:
@@ -82,11 +90,14 @@ def running() -> set[int]:
 
 
 def sweep(keep: set[int]) -> None:
-    """End what the student's code has left running: all but those who were there before it."""
-    for _ in range(100):
-        left = running() - keep
-        if not left:
-            return
+    """End what the student's code has left running: all but those who were there before it.
+
+    A killed process takes a while to go on a busy machine. Those who stay for good end the sandbox: it isn't clean.
+    """
+    until = time.monotonic() + SWEEP_SECONDS
+    while left := running() - keep:
+        if time.monotonic() > until:
+            raise Unclean(f"{len(left)} processes are left")
         for one in left:
             try:
                 os.kill(one, signal.SIGKILL)
@@ -97,6 +108,7 @@ def sweep(keep: set[int]) -> None:
                 pass
         except ChildProcessError:
             pass
+        time.sleep(0.01)
 
 
 def answer_requests(first: dict, requests: int, replies: int, wire) -> None:
@@ -153,7 +165,7 @@ def main() -> None:
     wire.send(replies, {"kind": "ready"})
     try:
         serve(requests, replies, settings, wire)
-    except wire.Closed:  # the other side is done
+    except (wire.Closed, Unclean):  # the other side is done, or starts a fresh sandbox
         pass
 
 
