@@ -250,7 +250,10 @@ def test_a_function_of_ones_own_may_bear_the_name():
 
 
 def test_an_import_is_forbidden_where_a_line_uses_it():
-    for source in ("from torch import softmax as s\ns(x, -1)", "from torch import softmax\nsoftmax(x, -1)"):
+    for source in (
+        "from torch import softmax as s\ns(x, -1)",
+        "from torch import softmax\nsoftmax(x, -1)",
+    ):
         assert forbidden(source, ("softmax",)) == ("softmax", source.splitlines()[0])
     for source in ("from torch import softmax as s", "from torch import softmax\nx.exp()"):
         assert forbidden(source, ("softmax",)) is None

@@ -23,7 +23,6 @@ class Unclean(Exception):
     """Something that the student's code started can't be ended."""
 
 
-
 def limit(what: int, value: int) -> None:
     """Lower a limit for good; one that is lower already stays as it is."""
     _, hard = resource.getrlimit(what)
