@@ -38,7 +38,7 @@ def answered(released: Path, answers: dict[str, str] | None) -> str:
 
 
 def moodle_zip(released: Path, path: Path) -> Path:
-    """What `View all submissions`, `Download all submissions` gives."""
+    """What `Download all submissions` gives."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for number, (who, answers, day) in enumerate(WORK):
             twice = "-2" if day == 30 and who == WORK[number - 1][0] else ""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from course.grade import intake, late, tables, words
+from course.grade import intake, late, roster, tables, words
 from course.grade.assignment import safe_name
 from course.grade.journal import Journal
 
@@ -88,19 +88,170 @@ def test_a_roster_knows_who_is_who(tmp_path):
     (tmp_path / "c" / "obrienzoe_78_9002_06.ipynb").write_text("")
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "Zoë O'Brien_123_assignsubmission_file_06.ipynb").write_text("")
-    (one,) = by_id(tmp_path / "c", intake.roster(canvas)).values()
+    (one,) = by_id(tmp_path / "c", roster.read(canvas)).values()
     assert (one.student.id, one.student.canvas, one.student.name) == ("s0078", "78", "O'Brien, Zoë")
-    (one,) = by_id(tmp_path / "m", intake.roster(moodle)).values()
+    (one,) = by_id(tmp_path / "m", roster.read(moodle)).values()
     assert one.student.id == "zoe@x.org" and one.student.handed_in.hour == 14
-    (one,) = by_id(tmp_path / "m", intake.roster(own)).values()
+    (one,) = by_id(tmp_path / "m", roster.read(own)).values()
     assert (one.student.id, one.student.moodle) == ("s1", "123")  # by name, which is unique
+
+
+def whose(path, *names, roster=None):
+    """Each file's owner by id, and what was left aside, of a zip with these names."""
+    found, aside = intake.submissions(made_zip(path / "z.zip", names), roster)
+    return {f.name: s.student.id for s in found for f in s.files}, aside
+
+
+COURSE = [
+    roster.Student("ann", "Abel, Ann", canvas="123", moodle="501"),
+    roster.Student("bo", "Berg, Bo", canvas="99", moodle="12"),
+]
+
+
+def test_the_end_of_a_name_does_not_choose_the_owner(tmp_path):
+    """A student names the file; Moodle and Canvas put what counts in front of it."""
+    # fmt: off
+    owners, aside = whose(tmp_path,
+        "Ann Abel_501_assignsubmission_file_my_12_assignsubmission_file_06.ipynb",
+        "Ann Abel_501_assignsubmission_file_/Bo Berg_12_assignsubmission_file_/x.ipynb",
+        "abelann_123_456_99_1_y.ipynb", roster=COURSE)
+    # fmt: on
+    assert set(owners.values()) == {"ann"} and len(owners) == 3 and aside == []
+    owners, _ = whose(tmp_path, "abelann_123_456_99_1_y.ipynb")
+    assert owners == {"99_1_y.ipynb": "123"}
+
+
+def test_a_name_with_the_numbers_of_two_students_is_nobody_s(tmp_path):
+    """Who may choose a name in Canvas could choose one that ends in another's number."""
+    owners, aside = whose(
+        tmp_path, "x_99_1_123_456_06.ipynb", "bergbo_99_457_06.ipynb", roster=COURSE
+    )
+    assert owners == {"06.ipynb": "bo"} and "numbers of several students" in aside[0]
+    assert "NOT graded" in aside[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "abel_ann_123_456_06_matrix_form.ipynb",  # Canvas keeps an underline
+        "annabel_LATE_123_456_06_12_final.ipynb",
+        "anny_123_456_06.ipynb",  # another name than the roster's: the number decides
+        "submissions/abelann_123_456_06.ipynb",  # unpacked, and packed again by hand
+        "abelann_123_text.html",
+        "abelann_LATE_123_link.html",
+        "abelann_123_456_work.rar",
+        "Ann Abel_501_assignsubmission_file_/work.7z",
+        "Participant_501_assignsubmission_file_/06.ipynb",
+        "ABEL Ann_501_assignsubmission_onlinetext.html",
+    ],
+)
+def test_forms_of_moodle_and_canvas(tmp_path, name):
+    owners, aside = whose(tmp_path, name, roster=COURSE)
+    assert list(owners.values()) == ["ann"] and aside == []
+    found, _ = intake.submissions(tmp_path / "z.zip", COURSE)
+    assert found[0].counts.late == ("LATE" in name and "text" not in name)
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("Team A_12_assignsubmission_file_/06.ipynb", "12 is Berg, Bo in the roster, and Team A here"),
+        ("Default group_assignsubmission_file_/06.ipynb", "Default group is a group"),
+    ],
+)  # fmt: skip
+def test_a_group_of_moodle_is_not_taken_for_a_student(tmp_path, name, words):
+    owners, aside = whose(
+        tmp_path, name, "Ann Abel_501_assignsubmission_file_/x.ipynb", roster=COURSE
+    )
+    assert owners == {"x.ipynb": "ann"} and words in aside[0] and "NOT graded" in aside[0]
+
+
+def test_canvas_without_names(tmp_path):
+    # fmt: off
+    owners, _ = whose(tmp_path, "anon_aB3cD_456_06.ipynb", "LATE_anon_aB3cD_457_06-1.ipynb",
+                      "anon_12345_458_07.ipynb")
+    # fmt: on
+    assert set(owners.values()) == {"anon_aB3cD", "anon_12345"} and len(owners) == 3
+    assert owners["06.ipynb"] == owners["06-1.ipynb"]
+
+
+def test_two_of_one_name_stay_two(tmp_path):
+    own = [roster.Student("s1", "Ann Abel"), roster.Student("s2", "Bo Berg")]
+    names = [f"Ann Abel_{n}_assignsubmission_file_/{n}.ipynb" for n in (501, 777)]
+    owners, _ = whose(tmp_path, *names, roster=own)
+    assert owners == {"501.ipynb": "s1", "777.ipynb": "777"}
+    twins = [roster.Student("s1", "Ann Abel"), roster.Student("s2", "Ann Abel")]
+    owners, _ = whose(tmp_path, "Ann Abel/06.ipynb", roster=twins)
+    assert owners == {"06.ipynb": "Ann Abel"}
+
+
+def test_a_student_s_own_numbers_are_not_canvas_s(tmp_path):
+    owners, _ = whose(tmp_path, "ann/hw_3_06_final.ipynb", "bo/hw_3_07_final.ipynb")
+    assert set(owners.values()) == {"ann", "bo"}
+
+
+def test_nobody_vanishes_without_a_word(tmp_path):
+    owners, aside = whose(tmp_path, "ann/06.ipynb", "ann/photo.png", "bo/photo.png")
+    assert owners == {"06.ipynb": "ann"}
+    assert aside == ["bo/photo.png: neither a notebook nor a script"]
+    with pytest.raises(roster.BadInput, match=r"no submission in it.*\n.*photo.png"):
+        whose(tmp_path, "bo/photo.png")
+
+
+@pytest.mark.parametrize("again", ["06-1.ipynb", "06 (1).ipynb"])
+def test_the_same_name_again_is_the_later_one(tmp_path, again):
+    when = (2026, 11, 30, 12, 0, 0)
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:  # all with the time of the download
+        for name in (again, "06.ipynb"):
+            place = f"Ann_1_assignsubmission_file_/{name}"
+            archive.writestr(zipfile.ZipInfo(place, when), name)
+    (one,) = intake.submissions(tmp_path / "z.zip")[0]
+    assert one.counts.name == again
+
+
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        ("O'Brien, Zoë", "Zoe OBrien", True),
+        ("Anne-Marie Kühn", "Kuhn, AnneMarie", True),
+        ("Ли Вэй", "вэй, ли", True),
+        ("Ли Вэй", "Ли Ян", False),
+        ("Ann", "Nan", False),
+        ("Ann Abel", "Ann", False),
+    ],
+)
+def test_forms_of_one_name(one, other, same):
+    assert roster.same_name(one, other) == same
+
+
+def test_rosters_with_names_in_two_columns(tmp_path):
+    sheet = tmp_path / "r.csv"
+    sheet.write_text(
+        "LastName,FirstName,ID,SIS Login ID,Section\nAbel,Ann,123,ann,A\nStudent,Test,7,test,A\n"
+    )
+    (ann,) = roster.read(sheet)
+    assert (ann.name, ann.canvas) == ("Abel, Ann", "123")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-11-30 14:15", "Monday, 30 November 2026, 2:15 PM", "Monday, 30 November 2026, 14:15",
+     "Monday, November 30, 2026, 2:15 PM"],
+)  # fmt: skip
+def test_times_as_an_lms_writes_them(text):
+    assert roster.when_said(text).replace(tzinfo=None) == datetime(2026, 11, 30, 14, 15)
+
+
+@pytest.mark.parametrize("text", ["", "-", "30/11/26", "yesterday"])
+def test_times_that_can_not_be_read(text):
+    assert roster.when_said(text) is None
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "colour,size\nred,3\n"])
 def test_a_roster_that_is_none(tmp_path, text):
     (tmp_path / "r.csv").write_text(text)
     with pytest.raises(intake.BadInput, match="roster"):
-        intake.roster(tmp_path / "r.csv")
+        roster.read(tmp_path / "r.csv")
 
 
 def test_what_can_not_be_taken_in(tmp_path):
@@ -264,13 +415,12 @@ def test_what_moodle_looks_for(tmp_path):
         "Identifier,Full name,Email address,Last modified (grade)\n"
         'Participant 7,"O_Neill, Zoë",z@x.org,"Monday, 30 November 2026, 2:15 PM"\nParticipant 8,Max,m@x.org,-\n'
     )
-    rows = [
-        {"student": s, "grade": 3, "state": "graded", "notes": []} for s in intake.roster(sheet)
-    ]
+    rows = [{"student": s, "grade": 3, "state": "graded", "notes": []} for s in roster.read(sheet)]
     tables.moodle(tmp_path / "moodle.csv", 6, rows)
     with (tmp_path / "moodle.csv").open(encoding="utf8", newline="") as file:
         zoe, most = csv.DictReader(file)
     assert {"Identifier", "Grade", "Last modified (grade)"} <= set(zoe)
+    assert "Feedback comments" not in zoe, "an empty cell would wipe out a comment typed in Moodle"
     assert (zoe["Identifier"], zoe["Grade"]) == ("Participant 7", "3")
     assert zoe["Last modified (grade)"] == "Monday, 30 November 2026, 2:15 PM"
     assert most["Last modified (grade)"] == ""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from course.grade.intake import BadInput
+from course.grade.roster import BadInput
 
 
 @dataclass(frozen=True)

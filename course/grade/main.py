@@ -13,7 +13,9 @@ from pathlib import Path
 
 from course.grade import assignment as assignments
 from course.grade import feedback, intake, late, one, sandbox, tables, words
+from course.grade import roster as rosters
 from course.grade.journal import Journal, write_whole
+from course.grade.roster import BadInput
 from course.grade.submission import MOST_BYTES
 from lib.checks import Written
 from lib.checks._report import PASSED
@@ -26,7 +28,7 @@ def main(arguments) -> int:
     """Run the command; returns the exit code. What goes wrong is said in a line, and what to do."""
     try:
         return run(arguments)
-    except (intake.BadInput, assignments.BadPrivate, sandbox.Unavailable) as error:
+    except (BadInput, assignments.BadPrivate, sandbox.Unavailable) as error:
         print(f"grade: {error}", file=sys.stderr)
         return 2
 
@@ -40,7 +42,7 @@ def run(arguments) -> int:
     settings = settled(out, arguments)
     assignment = assignments.load(arguments.chapter, _path(arguments.private), settings["seed"])
     rules = late.read(_path(arguments.late))
-    roster = intake.roster(_path(arguments.roster))
+    roster = rosters.read(_path(arguments.roster))
     found, aside = intake.submissions(Path(arguments.submissions), roster)
     for unknown in sorted(
         set(rules.longer) - {s.id for s in [*roster, *(f.student for f in found)]}
@@ -48,7 +50,7 @@ def run(arguments) -> int:
         aside.append(f"{unknown}, who has longer: nobody has this id (ids are those of grades.csv)")
     only = set(arguments.only or []) or None
     if only and (unknown := only - set(assignment.exercises)):
-        raise intake.BadInput(
+        raise BadInput(
             f"no exercise {', '.join(sorted(unknown))}; chapter {assignment.chapter} has "
             + ", ".join(assignment.exercises)
         )
@@ -56,7 +58,7 @@ def run(arguments) -> int:
     if arguments.student:
         chosen = [s for s in found if s.student.id in arguments.student]
         if missing := set(arguments.student) - {s.student.id for s in chosen}:
-            raise intake.BadInput(f"no submission of {', '.join(sorted(missing))}")
+            raise BadInput(f"no submission of {', '.join(sorted(missing))}")
     if not arguments.weak_isolation:
         sandbox.bubblewrap()
     if arguments.dry_run:
@@ -88,14 +90,14 @@ def settled(out: Path, arguments) -> dict:
             settings = json.loads(file.read_text("utf8"))
             held = settings["chapter"]
         except (ValueError, KeyError):
-            raise intake.BadInput(f"{file} is damaged: give another --out") from None
+            raise BadInput(f"{file} is damaged: give another --out") from None
         if held != chapter:
-            raise intake.BadInput(f"{out} holds the grades of chapter {held}: give another --out")
+            raise BadInput(f"{out} holds the grades of chapter {held}: give another --out")
         if arguments.seed is not None:
             settings["seed"] = arguments.seed
         return settings
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise intake.BadInput(f"{out} is not empty and holds no grades: give another --out")
+        raise BadInput(f"{out} is not empty and holds no grades: give another --out")
     return {"chapter": chapter, "seed": arguments.seed, "secret": secrets.token_hex(16)}
 
 

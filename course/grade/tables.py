@@ -45,7 +45,7 @@ def grades(path: Path, exercises: list[str], rows: list[dict]) -> None:
 
 
 def canvas(path: Path, name: str, most: float, rows: list[dict]) -> None:
-    """What Canvas imports: it finds students by its own ID, and makes an assignment of the last column's name."""
+    """What Canvas imports: it finds students by ID, SIS ID, login or name, and an assignment by the last column's."""
     table: list[list] = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", name]]
     table.append(["    Points Possible", "", "", "", "", most])
     for row in rows:
@@ -57,7 +57,7 @@ def canvas(path: Path, name: str, most: float, rows: list[dict]) -> None:
 
 
 def moodle(path: Path, most: float, rows: list[dict]) -> None:
-    """What Moodle takes as a grading worksheet (Grading action: Upload grading worksheet)."""
+    """What Moodle takes as a grading worksheet (Upload grading worksheet)."""
     header = [
         "Identifier",
         "Full name",
@@ -65,7 +65,7 @@ def moodle(path: Path, most: float, rows: list[dict]) -> None:
         "Grade",
         "Maximum Grade",
         "Last modified (grade)",  # without this column Moodle refuses the file
-        "Feedback comments",
+        # no "Feedback comments": an empty cell would wipe out what somebody typed in Moodle
     ]
     table: list[list] = [header]
     for row in rows:
@@ -73,6 +73,5 @@ def moodle(path: Path, most: float, rows: list[dict]) -> None:
         identifier = f"Participant {one.moodle}" if one.moodle else ""
         grade = "" if row["state"] == "not handed in" else row["grade"]
         graded = one.graded.strip("-")  # Moodle writes "-" for never
-        notes = "; ".join(row["notes"])
-        table.append([identifier, one.name, one.email, grade, most, graded, notes])
+        table.append([identifier, one.name, one.email, grade, most, graded])
     write(path, table)

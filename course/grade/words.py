@@ -12,8 +12,8 @@ import io
 from pathlib import Path
 
 from course.grade.assignment import Assignment
-from course.grade.intake import BadInput
 from course.grade.journal import Journal, write_whole
+from course.grade.roster import BadInput
 from course.grade.tables import harmless, number
 from lib.checks import Written
 
