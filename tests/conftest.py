@@ -183,3 +183,14 @@ def live(browser):
     yield open_figure
     for one in opened:
         one.context.close()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Tables that tests recorded, passed or failed: what a worker of xdist prints itself is lost."""
+    for report in [
+        r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, [])
+    ]:
+        for name, value in getattr(report, "user_properties", []):
+            if name == "table" and report.when == "call":
+                terminalreporter.section(report.nodeid)
+                terminalreporter.write_line(value)

@@ -15,10 +15,9 @@ def weights(browser, address) -> dict[str, Weight]:
     return {page: weigh(browser, address, page) for page in ALL_PAGES}
 
 
-def test_pages_are_light(weights, capsys):
+def test_pages_are_light(weights, record_property):
     """All that a page needs to be read, and all of it with every picture and all data, within the limits."""
-    with capsys.disabled():
-        print(f"\n{table(list(weights.values()))}")
+    record_property("table", table(list(weights.values())))  # printed at the end: tests/conftest.py
     for page in [p for p in ALL_PAGES if p != "search.html"]:
         assert weights[page].light() <= READ, page
     for page in ALL_PAGES:
