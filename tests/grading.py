@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from course import ROOT
+from nbformat import NotebookNode
+
+from course import ROOT, exercises
+from course.release import student_notebook
 
 IMPORTS = "import math\nimport os\nimport sys\n\nimport torch"
 RIGHT = {
@@ -69,6 +72,18 @@ def cells(answers: dict[str, str] | None = None, words: str = WORDS, **changed: 
 
 def notebook(made: list[dict]) -> str:
     return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def solved(chapter: NotebookNode, only: set[str] | None = None) -> NotebookNode:
+    """What a student hands in who answers with a chapter's own solutions: all of them, or those named."""
+    answered = student_notebook(chapter)
+    by_id = {block.id: block for block in exercises.blocks(chapter)}
+    for block in exercises.blocks(answered):
+        sources = [c.source for c in by_id[block.id].solution if c.cell_type == "code"]
+        if sources and (only is None or block.id in only):
+            # as a student would: below the line that names the exercise
+            block.stub.source = f"# exercise: {block.id}\n" + "\n".join(sources)
+    return answered
 
 
 def course(*arguments: str | Path, **options) -> subprocess.CompletedProcess:

@@ -14,7 +14,7 @@ from course.grade import assignment, one, sandbox
 from course.release import Leak, bundle, leaks, lib_files, student_notebook, with_private
 from course.run import execute
 from lib.checks import Written
-from tests.grading import course
+from tests.grading import course, solved
 
 TEXTS = [t for t in notebooks.chapters() if exercises.blocks(notebooks.derive(t))]
 chapter = pytest.mark.parametrize("text", TEXTS, ids=lambda t: t.stem)
@@ -116,13 +116,7 @@ def test_its_lib_is_the_one_beside_it(tmp_path):
 
 @chapter
 def test_with_the_solutions_put_in_it_gets_full_marks(text, tmp_path):
-    whole = notebooks.derive(text)
-    answered = student_notebook(whole)
-    by_id = {block.id: block for block in exercises.blocks(whole)}
-    for block in exercises.blocks(answered):
-        sources = [c.source for c in by_id[block.id].solution if c.cell_type == "code"]
-        if sources:  # as a student would: below the line that names the exercise
-            block.stub.source = f"# exercise: {block.id}\n" + "\n".join(sources)
+    answered = solved(notebooks.derive(text))
     made = assignment.load(text.name[:2])
     data = nbformat.writes(answered).encode()
     results, reason = one.grade(made, "x.ipynb", data, sandbox.stage(tmp_path), sandbox.Limits())
