@@ -404,16 +404,21 @@ def test_a_printed_page_is_the_text_alone_black_on_white(watched, scheme):
 
 
 def test_paper_shows_folded_code_and_keeps_answers_folded(watched):
+    shown = "e => e.checkVisibility({contentVisibilityAuto: true})"
     _, tab = watched("chapters/03_similarity.html")
-    code = tab.locator(".cell:not(.tag_first-cell) details.hide pre").first
-    assert code.evaluate("e => e.checkVisibility({contentVisibilityAuto: true})") is False
+    fold = ".cell:not(.tag_first-cell):not(.tag_solution) details.hide"
+    code, label = tab.locator(f"{fold} pre").first, tab.locator(f"{fold} > summary").first
+    assert code.evaluate(shown) is False and label.is_visible()
     tab.emulate_media(media="print")
-    assert code.evaluate("e => e.checkVisibility({contentVisibilityAuto: true})") is True
+    assert code.evaluate(shown) is True and not label.is_visible()
     assert code.bounding_box()["height"] > 50
+    for answer in (".tag_solution details.hide", "details:has(> summary:text('Hint 1'))"):
+        folded = tab.locator(answer).first
+        assert folded.locator("> summary").is_visible(), answer
+        assert folded.locator("> :not(summary)").first.evaluate(shown) is False, answer
     _, tab = watched(FIRST)
     tab.emulate_media(media="print")
-    answer = tab.locator("details.sd-dropdown pre").first
-    assert answer.evaluate("e => e.checkVisibility({contentVisibilityAuto: true})") is False
+    assert tab.locator("details.sd-dropdown pre").first.evaluate(shown) is False
     assert not tab.locator(".actions").is_visible()
 
 

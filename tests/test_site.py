@@ -130,6 +130,34 @@ def test_the_page_reads_without_scripts(watched, page):
     assert watch.complaints == []
 
 
+def test_without_scripts_nothing_is_shown_that_needs_them(watched):
+    _, tab = watched(CHAPTER_PAGES[0], scripts=False)
+    menus = tab.locator(".bd-header-article .dropdown")
+    assert menus.count() >= 3 and tab.locator(".dropdown-menu:visible").count() == 0
+    buttons = tab.locator(".bd-header-article button:visible, .bd-sidebar-primary button:visible")
+    assert buttons.count() == menus.count()
+    for menu in menus.all():  # opens under the pointer, and stays while the pointer goes down to it
+        menu.hover()
+        link = menu.locator("a:visible").first
+        link.hover()
+        assert link.is_visible() and link.get_attribute("href")
+        assert menu.locator("button:visible").count() == 1  # the one that opens it
+    tab.mouse.move(400, 500)
+    menus.first.locator("button").focus()
+    assert menus.first.locator("a:visible").count() >= 1
+
+
+def test_without_scripts_a_phone_reaches_every_page(watched):
+    _, tab = watched(CHAPTER_PAGES[0], viewport=NARROW, scripts=False)
+    links = tab.locator(".bd-sidebar-primary .bd-links a:visible")
+    assert links.count() >= len(CHAPTER_PAGES)
+    assert links.first.bounding_box()["y"] > tab.locator(".prev-next-area").bounding_box()["y"]
+    links.last.scroll_into_view_if_needed()
+    assert links.last.bounding_box()["x"] >= 0
+    body = tab.locator("body").bounding_box()
+    assert body["width"] <= NARROW["width"]
+
+
 def test_search_finds_a_word_of_a_chapter(watched):
     watch, tab = watched("search.html?q=similarity")
     tab.wait_for_selector("#search-results li a")
