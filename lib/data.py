@@ -25,7 +25,8 @@ class Credit(NamedTuple):
     def __str__(self) -> str:
         return (
             f"{self.title}\n"
-            f"    by {self.photographer}, {self.licence}\n"
+            f"    by {self.photographer}\n"
+            f"    licence: {self.licence}\n"
             f"    {self.package}: {self.source}"
         )
 
@@ -85,7 +86,7 @@ PHOTOGRAPHS: dict[str, Credit] = {
     "stereo_motorcycle": Credit(
         title="Motorcycle, Middlebury 2014 stereo benchmark",
         photographer="Nesic, Westling, Wang, Kitajima, Krathwohl and Scharstein, Middlebury",
-        licence="licence not stated in the package",
+        licence="not stated in the package",
         package="scikit-image",
         source="http://vision.middlebury.edu/stereo/data/scenes2014/",
     ),
@@ -93,7 +94,7 @@ PHOTOGRAPHS: dict[str, Credit] = {
 
 
 def credit(name: str) -> str:
-    """Three short lines: what a picture is, who took it under which licence, where it comes from.
+    """Four short lines: what a picture is, who took it, under which licence, where it comes from.
 
     Raises:
         ValueError: if `name` is not in `PHOTOGRAPHS`.

@@ -38,6 +38,7 @@ def use_course_style() -> None:
             **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon"), False),
             **dict.fromkeys(("font.size", "axes.titlesize"), 12),
             **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 11),
+            "axes.labelsize": 11,
             "axes.prop_cycle": plt.cycler(color=[*COLOURS, INK]),
             "figure.constrained_layout.use": True,
             "figure.dpi": 110,
@@ -86,8 +87,9 @@ def heatmap(
     ax.set_xticks(range(columns) if column_labels else [], column_labels or [])
     ax.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
     ax.xaxis.set_label_position("top")
+    ax.xaxis.labelpad = 6
     ax.spines[:].set_visible(False)
-    ax.set_title(title)
+    ax.set_title(title, pad=10)  # apart from what stands above the columns
     if values:
         for (row, column), value in np.ndenumerate(matrix):
             ink = _readable_on(drawn.cmap(norm(value)))

@@ -19,7 +19,7 @@ def test_it_begins_with_the_words_of_the_chapter():
     now = WordPlane().compute()
     assert torch.allclose(now["weights"].float(), weights)
     assert torch.allclose(now["new"].float(), weights @ vectors)
-    assert "cat gives" in WordPlane().describe()
+    assert "cat takes" in WordPlane().describe()
 
 
 def test_words_by_keyboard(live):
@@ -34,7 +34,7 @@ def test_words_by_keyboard(live):
     word(it, "car").press("ArrowLeft")
     assert it.get("vectors")[3] == [0.9, 3.0]
     it.check()
-    assert "car gives" in it.says()
+    assert "car takes" in it.says()
 
 
 def test_words_by_mouse(live):
@@ -139,7 +139,7 @@ def test_a_word_added_and_removed_to_the_limits(live):
     for _ in range(4):
         remove.click()
     assert len(it.check()["weights"]) == 2 and remove.is_disabled()
-    assert "kitten gives" in it.says()  # the chosen word went; the last one left is followed
+    assert "kitten takes" in it.says()  # the chosen word went; the last one left is followed
 
 
 def test_points_know_their_limits():

@@ -128,13 +128,14 @@ class PatchAttention(Interactive):
         row, column = divmod(self.patch, COLUMNS)
         kind = "A patch of sky" if sky[self.patch] else "A patch"
         moved = (
-            f" Half light on the right moved {now['moved']:.0%} of the weight." if self.dim else ""
+            f" Half light on the right moved {100 * now['moved']:.0f} % of the weight." if self.dim else ""
         )
+        kind_of = {"dot": "dot product", "gaussian": "Gaussian"}.get(self.similarity, "cosine")
         by = "looks" if self.features == "looks" else "raw pixels"
         return (
             f"Photograph of a Chinese temple under a map of weights. {kind} in row {row + 1}, column {column + 1} "
-            f"asks, by {self.similarity} of {by} at temperature {self.temperature:g}: {now['sky']:.0%} of its weight "
-            f"lies on the sky, which is {sky.double().mean():.0%} of the picture. "
+            f"asks, by {kind_of} of {by} at temperature {self.temperature:g}: {100 * now['sky']:.0f} % of its weight "
+            f"lies on the sky, which is {100 * sky.double().mean():.0f} % of the picture. "
             f"The largest weight is {now['weights'].max():.4f}.{moved}"
         )
 

@@ -22,7 +22,7 @@ export default {
   render({ model, el }) {
     const { svg, html, number } = kit;
     const ui = kit.frame(model, el, {
-      title: "What if asking and being found are two things?",
+      title: model.get("compare") ? "Two orders: Q Kᵀ V and K Qᵀ V" : "What if asking and being found are two things?",
       help: "Turn and stretch the queries and the keys, with the sliders or by the ring (query) and the dot (key) of the chosen word. Where a query points along a key, the score is high.",
       keep: TRAITS,
     });
@@ -104,7 +104,7 @@ export default {
       const looks = words.map((word, a) => `${word} at ${looksAt(now.weights[a], a)}`).join(", ");
       const circle = words.length === 3 && [1, 2, 0].every((to, a) => looksAt(now.weights[a], a) === words[to]) ? ", a cycle" : "";
       ui.show(now, (even ? "The scores are symmetric: s(i, j) = s(j, i). " : `The scores aren't symmetric: ${words[i]} scores ${words[j]} with ${number(now.scores[i][j])}, ${words[j]} scores ${words[i]} with ${number(now.scores[j][i])}. `)
-        + `Looks most: ${looks}${circle}. ${words[c]} becomes ${point(now.new[c])}.`
+        + `Looks most: ${looks}${circle}; ${words[c]} becomes ${point(now.new[c])}.`
         + (model.get("compare") ? ` By K Qᵀ V it becomes ${point(now.new_slide[c])}; ${now.difference < 5e-3 ? "the two orders agree" : `outputs differ by up to ${number(now.difference)}${marks.length ? ", and who looks elsewhere is outlined" : ""}`}.` : ""));
     });
     return ui.stop;

@@ -90,7 +90,7 @@ class QueryKey(Interactive):
         text = (
             f"Queries turned by {self.turn_query}° and stretched by {self.stretch_query:.2f}, keys by {self.turn_key}° "
             f"and {self.stretch_key:.2f}: the scores are {symmetric}, s(i, j) and s(j, i) differ by up to "
-            f"{now['asymmetry']:.2f}. Looks most: {', '.join(looks)}. {names[chosen]} becomes ({x:.2f}, {y:.2f})."
+            f"{now['asymmetry']:.2f}. Looks most: {', '.join(looks)}; {names[chosen]} becomes ({x:.2f}, {y:.2f})."
         )
         if self.compare:
             text += f" By K Qᵀ V it becomes ({x_slide:.2f}, {y_slide:.2f})."

@@ -54,7 +54,7 @@ export default {
       const solid = (j, y, height) => svg("rect", { x: x(j), y, width: wide, height, fill: colour(j) });
       const outline = (w, j) => svg("path", { d: `M ${x(j) - 1} ${UPPER + H} V ${UPPER + H * (1 - w)} H ${x(j) + wide + 1} V ${UPPER + H}`, fill: "none", stroke: "var(--ink)", "stroke-width": 1.2 });
       picture.replaceChildren(
-        svg("rect", { x: LEFT + k * step, y: UPPER, width: step, height: BOTTOM - TOP, fill: "var(--orange)", "fill-opacity": 0.12 }),
+        ...[[UPPER, H + 24], [LOWER, BOTTOM - LOWER]].map(([y, height]) => svg("rect", { x: LEFT + k * step, y, width: step, height, fill: "var(--orange)", "fill-opacity": 0.12 })),
         label(0, 14, "weight of each key"),
         svg("rect", { x: 0, y: 23, width: 10, height: 10, fill: "var(--blue)" }), label(15, 32, scaled ? "divided by √d" : "not divided", { soft: true }),
         svg("rect", { x: 108.5, y: 23.5, width: 10, height: 10, fill: "none", stroke: "var(--ink)", "stroke-width": 1.2 }), label(124, 32, scaled ? "not divided" : "divided by √d", { soft: true }),

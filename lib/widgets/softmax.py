@@ -4,6 +4,7 @@ import math
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.patches import Patch
 from torch import Tensor
 
 from lib import normalise, plots
@@ -97,7 +98,9 @@ class SoftmaxBars(Interactive):
         upper.bar(places, now["other"].tolist(), fill=False, edgecolor=plots.INK, label=names[1])
         upper.axhline(1 / self.count, color=plots.INK, linestyle="--", linewidth=1)
         upper.set(ylabel="weight", ylim=(0, 1))
-        upper.legend(loc="upper right", labelcolor=plots.INK)
+        outlined = upper.containers[1]
+        shown = [Patch(color=plots.COLOURS[0]), outlined]  # the first bar may be the chosen one's
+        upper.legend(shown, names, loc="upper right", labelcolor=plots.INK)
         lower.axhline(0, color=plots.INK, linewidth=0.8)
         lower.bar(places, now["gradient"].tolist(), color=colours)
         lower.set(xlabel="key", ylabel=f"change with\nscore {chosen + 1}", ylim=(-most, most))

@@ -92,9 +92,9 @@ export default {
       const how = normalisation === "none" ? "not normalised" : normalisation;
       const sum = number(now.weights[c].reduce((a, b) => a + b));
       const [low, a, b] = now.similarity.flatMap((r, i) => r.map((s, j) => [s, names[i], names[j]])).reduce((one, other) => (other[0] < one[0] ? other : one));
-      const row = now.weights[c].map((w, j) => `${number(w)} to ${j === c ? "itself" : names[j]}`).join(", ");
+      const row = now.weights[c].map((w, j) => `${number(w)} of ${j === c ? "itself" : names[j]}`).join(", ");
       ui.show(now, `${KINDS[kind]}, ${how}, temperature ${number(temperature, 1)}: `.replace(/^./, (letter) => letter.toUpperCase())
-        + (allowed ? `${names[c]} gives ${row}, together ${sum}; from ${point(words[c])} it becomes ${point(now.new[c])}.`
+        + (allowed ? `${names[c]} takes ${row}, together ${sum}; from ${point(words[c])} it becomes ${point(now.new[c])}.`
           : `${a} and ${b} have ${number(low)}, a negative similarity. A sum with it may be 0 or less, and nobody can divide by that: move the words closer together, or normalise in another way.`));
     });
     return ui.stop;

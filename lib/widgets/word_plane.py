@@ -86,13 +86,13 @@ class WordPlane(Interactive):
         if not self.allowed(now["similarity"]):
             return f"{start} a similarity is negative, so its row can't be divided by its sum."
         row = ", ".join(
-            f"{w:.2f} to {'itself' if i == chosen else names[i]}"
+            f"{w:.2f} of {'itself' if i == chosen else names[i]}"
             for i, w in enumerate(now["weights"][chosen])
         )
         x, y = self.vectors[chosen]
         new_x, new_y = now["new"][chosen]
         return (
-            f"{start} {names[chosen]} gives {row}, together {now['weights'][chosen].sum():.2f}; "
+            f"{start} {names[chosen]} takes {row}, together {now['weights'][chosen].sum():.2f}; "
             f"from ({x:.2f}, {y:.2f}) it becomes ({new_x:.2f}, {new_y:.2f})."
         ).replace("-", "−")
 
