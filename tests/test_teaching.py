@@ -82,7 +82,7 @@ def test_the_example_of_a_check_is_real():
 
 COMMANDS = re.findall(r"^python -m course .*", PAGE.replace("\\\n", " "), re.M)
 FILES = {  # those that the page shows whole
-    "private.md": r"````markdown\n(.*?)````",
+    "private.md": r"````text\n(.*?)````",
     "roster.csv": r"```text\n(Identifier,.*?Last modified \(submission\).*?)```",
     "late.toml": r"```toml\n(.*?)```",
 }
