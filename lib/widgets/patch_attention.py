@@ -128,7 +128,9 @@ class PatchAttention(Interactive):
         row, column = divmod(self.patch, COLUMNS)
         kind = "A patch of sky" if sky[self.patch] else "A patch"
         moved = (
-            f" Half light on the right moved {100 * now['moved']:.0f} % of the weight." if self.dim else ""
+            f" Half light on the right moved {100 * now['moved']:.0f} % of the weight."
+            if self.dim
+            else ""
         )
         kind_of = {"dot": "dot product", "gaussian": "Gaussian"}.get(self.similarity, "cosine")
         by = "looks" if self.features == "looks" else "raw pixels"
