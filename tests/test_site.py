@@ -1,7 +1,9 @@
 """The built website, opened in Chromium with the network cut: every page, light and dark, wide and narrow."""
 
+import functools
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -36,6 +38,12 @@ class Links(HTMLParser):
             self.targets.append(values[wanted])
 
 
+@functools.cache
+def links_of(file: Path) -> Links:
+    """Read once: every page links to nearly every other."""
+    return Links(file.read_text("utf8"))
+
+
 @every_page
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -61,16 +69,14 @@ def test_page_is_sound(watched, page, scheme, viewport):
 def test_links_hold(site, page):
     """Every link inside the site leads to a file, and to an id where it names one."""
     here = site / page
-    parsed = Links(here.read_text("utf8"))
-    for target in parsed.targets:
+    for target in links_of(here).targets:
         parts = urlsplit(target)
         if parts.scheme or parts.netloc:
             continue
         file = (here.parent / unquote(parts.path)).resolve() if parts.path else here
         assert file.is_file(), f"{target} leads nowhere"
         if parts.fragment and file.suffix == ".html":
-            ids = Links(file.read_text("utf8")).ids
-            assert unquote(parts.fragment) in ids, f"{target}: no such place"
+            assert unquote(parts.fragment) in links_of(file).ids, f"{target}: no such place"
 
 
 @every_page
