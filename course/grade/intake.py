@@ -75,12 +75,12 @@ def submissions(
     found: dict[str, Submission] = {}
     aside: list[str] = []
     others: list[tuple[str, File]] = []
-    for file, more in files(path):
+    for file, parts in files(path):
         if file is None:
-            aside.append(more)
+            aside.append(parts)  # in words, why
             continue
         try:
-            owner = who(more, roster)
+            owner = who(parts, roster)
         except Unclear as error:
             aside.append(f"{file.path}: NOT graded: {error}")
             continue
@@ -91,7 +91,8 @@ def submissions(
         else:
             others.append((owner.student.id, file))
     # pictures beside a notebook are nobody's concern; a student with nothing else would vanish without a word
-    aside += [f"{f.path}: neither a notebook nor a script" for who, f in others if who not in found]
+    lost = [file for student, file in others if student not in found]
+    aside += [f"{file.path}: neither a notebook nor a script" for file in lost]
     if not found:
         told = "".join(f"\n  left aside: {line}" for line in aside[:5])
         raise BadInput(
@@ -118,9 +119,7 @@ def files(path: Path):
         with zipfile.ZipFile(path) as archive:
             for info in sorted(archive.infolist(), key=lambda i: i.filename):
                 parts = PurePosixPath(info.filename).parts
-                if info.is_dir() or not parts or SKIPPED & set(parts):
-                    continue
-                if parts[-1].startswith("."):
+                if info.is_dir() or not parts or SKIPPED & set(parts) or parts[-1].startswith("."):
                     continue
                 when = datetime(*info.date_time).astimezone()
                 made = File(info.filename, parts[-1], when, info.file_size, path, info.filename)
